@@ -1,7 +1,8 @@
 """Compare training with and without hard negatives: ``una-fast compare --model M --corpus FILE --output FOLDER``.
 
 The command trains and scores an encoder for each of CONDITIONS and each seed. All conditions of a seed use the same
-sentences in the same order, so each condition is compared with "none" (no negatives) seed by seed.
+sentences in the same order, so each condition is compared with "none" (no negatives) seed by seed, and on retrieval
+sets query by query.
 
 OUTPUT/compare.json   scores by condition and seed, and the differences with their intervals
 OUTPUT/compare.html   the same scores with charts, and a sentence on whether each condition is better than "none"
@@ -21,6 +22,7 @@ import una_fast
 from train.config import CAPTION_SETTINGS, PAPER_SETTINGS, Run, make_run
 from train.config import OPTIONS as TRAIN_OPTIONS
 from train.encoder.pooling import AUTO
+from train.evaluation.tasks.registry import retrieval_folders
 from train.record.folder import BEST, COMPARISON, DEV, INDEX, RUNS, is_own, output_folder
 from train.report.runs import STS_AVERAGE, Comparison, Group, RunRecord, find_runs, score_table, unimproved_note
 from una_fast.command import Command, option, options_of
@@ -58,7 +60,9 @@ class CompareOptions:
 
     output: str = option("folder for the runs and the page: a new one, or one to continue", "", "Comparison",
                          required=True, metavar="FOLDER")  # fmt: skip
-    data: str = option("folder with senteval/ and near_miss/ to score on; default UNA_FAST_DATA", "", metavar="FOLDER")
+    data: str = option(
+        "folder with senteval/, near_miss/ and retrieval sets to score on; default UNA_FAST_DATA", "", metavar="FOLDER"
+    )
 
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # defaults that differ from train.ddp's
@@ -100,7 +104,8 @@ def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any
     """Return the options for training one condition with all seeds, or for resuming it if `folder` contains runs."""
     options = {name: value for name, value in values.items() if name in TRAIN_OPTIONS and name not in CUSTOM_OPTIONS}
     options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
-    options |= {"evaluate": values["data"], "tasks": "sts,near-miss", "resume": is_own(folder, RUNS)}
+    tasks = "sts,near-miss" + (",retrieval" if values["data"] and retrieval_folders(Path(values["data"])) else "")
+    options |= {"evaluate": values["data"], "tasks": tasks, "resume": is_own(folder, RUNS)}
     return make_run({**options, **condition})
 
 

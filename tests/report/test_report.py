@@ -103,6 +103,22 @@ def test_the_table_has_runs_means_and_paired_differences(two_settings):
     assert again.by_seed("dev/pairs")["0"] == pytest.approx((0.79 + 0.75) / 2)
 
 
+def test_retrieval_sets_are_compared_query_by_query(tmp_path):
+    """Each query's mean over the seeds counts once. A query that only one condition has is left out."""
+    for name, seed, found in (("none", 0, (0.2, 0.4)), ("una", 0, (0.3, 0.9)), ("una", 1, (0.5, 0.5))):
+        queries = {"a": found[0], "b": found[1], **({"c": 0.1} if name == "una" else {})}
+        folder = write_run(tmp_path / name / f"seed-{seed}", 0.8, seed=seed)
+        one = {"ndcg@10": sum(queries.values()) / len(queries), "per_query": queries}
+        content = {"protocol": {"aggregate": "all", "split": "test"}, "retrieval": {"retrieval": {"cranfield": one}}}
+        (folder / "evaluation.json").write_text(json.dumps(content))
+    none, una = (Group(name, find_runs([tmp_path / name])) for name in ("none", "una"))
+    pair, expected = una.compared(none)["cranfield"], stats.ttest_rel([0.4, 0.7], [0.2, 0.4])
+    assert (pair.n, pair.difference, pair.p) == (2, pytest.approx(0.25), pytest.approx(expected.pvalue))
+    assert (pair.low, pair.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert una.compared()["cranfield"].with_it == pytest.approx((1.3 + 1.1) / 6)
+    assert una.compared(none)["dev/dev"].n == 1  # the seed that both have
+
+
 def test_a_missing_score_is_a_dash():
     scores = ({"dev": 0.8, "STS12": 0.5}, {"dev": 0.7})
     runs = [records.RunRecord(f"seed-{seed}", Path(), {"seed": seed}, {}, {}, of) for seed, of in enumerate(scores, 1)]

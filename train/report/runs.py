@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from train.config import compared_settings
-from train.evaluation.tasks.registry import KINDS, TASKS, measures, suite
+from train.evaluation.tasks.registry import KINDS, TASKS, measures, per_query, suite
 from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, SUMMARY, dev_name
 from una_fast.errors import InputError
 from una_fast.storage.files import read_json
@@ -41,6 +41,7 @@ class RunRecord:
     summary: dict[str, Any]  # all of run.json
     curves: dict[str, dict[int, float]]  # name (a key of metrics.jsonl, "dev", or one of LOSS_CURVES) -> values by step
     scores: dict[str, float]  # by name, as fractions, without undefined ones
+    queries: dict[str, dict[str, float]] = field(default_factory=dict)  # nDCG@10 by retrieval set and query
 
     @property
     def seed(self) -> Any:
@@ -55,8 +56,10 @@ def read_run(folder: Path, name: str | None = None) -> RunRecord:
         settings = dict(summary["settings"])
         scores, dev = _defined(summary.get("scores", {})), dev_name(settings.get("dev"))
         scores |= _defined({DEV_START + dev: summary.get("progress", {}).get("start_score")})
-        scores |= read_evaluation(evaluation) if evaluation.is_file() else {}
-        return RunRecord(name or folder.name, folder, settings, summary, _read_curves(folder / METRICS, dev), scores)
+        tests = read_json(evaluation) if evaluation.is_file() else {}
+        scores |= read_scores(tests) if tests else {}
+        curves, queries = _read_curves(folder / METRICS, dev), per_query(tests)
+        return RunRecord(name or folder.name, folder, settings, summary, curves, scores, queries)
     except UNREADABLE as error:
         files = f"{SUMMARY}, {METRICS} or {EVALUATION}"
         raise InputError(f"{folder}: {files} cannot be read: {error!r:.200}") from error
@@ -81,7 +84,11 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
 
 def read_evaluation(path: Path) -> dict[str, float]:
     """Read the scores in evaluation.json as fractions, and add the average of each complete suite."""
-    content = read_json(path)
+    return read_scores(read_json(path))
+
+
+def read_scores(content: Mapping[str, Any]) -> dict[str, float]:
+    """Return the scores of the content of evaluation.json, as `read_evaluation` does."""
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():
         of_kind = {task: score / row.unit for task, score in _defined(measures(kind, content)).items()}
@@ -124,12 +131,15 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
 
 
 class Comparison(NamedTuple):
-    """The comparison of a score between two conditions, paired by seed. With one seed, the last four fields are NaN."""
+    """The comparison of a score between two conditions, paired by seed, or by query in retrieval sets.
 
-    n: int  # number of seeds
+    With one seed or query, the last four fields are NaN.
+    """
+
+    n: int  # number of seeds or queries
     without: float  # mean of the reference
     with_it: float  # mean of the other condition
-    difference: float  # mean over seeds of with_it - without
+    difference: float  # mean over seeds or queries of with_it - without
     deviation: float = math.nan  # sample standard deviation (n - 1) of the differences
     low: float = math.nan  # ends of the 95% interval of the difference by Student's t
     high: float = math.nan
@@ -137,7 +147,7 @@ class Comparison(NamedTuple):
 
 
 def compare(without: Mapping[Any, float], with_it: Mapping[Any, float]) -> Comparison | None:
-    """Compare two conditions by their scores, {seed: score}. Return None if they have no common seed."""
+    """Compare two conditions by their scores, {seed or query: score}. Return None if they have none in common."""
     seeds = [seed for seed in with_it if seed in without]
     if not seeds:
         return None
@@ -163,20 +173,34 @@ class Group:
 
     def by_seed(self, name: str) -> dict[str, float]:
         """Return a score by seed, for the seeds that have it. Runs with the same seed are averaged."""
-        scores: dict[str, list[float]] = {}
-        for run in self.runs:
-            if name in run.scores:
-                scores.setdefault(str(run.seed), []).append(run.scores[name])
-        return {seed: fmean(of_seed) for seed, of_seed in scores.items()}
+        return _means({str(run.seed): run.scores[name]} for run in self.runs if name in run.scores)
+
+    def by_query(self, name: str) -> dict[str, float]:
+        """Return a retrieval set's nDCG@10 by query, as the mean over the runs; {} for another score."""
+        return _means(run.queries[name] for run in self.runs if name in run.queries)
 
     def compared(self, reference: Group | None = None) -> dict[str, Comparison]:
-        """Compare each score with the same score of `reference` (if None, with 0). Return {score name: comparison}."""
+        """Compare each score with the same score of `reference` (if None, with 0). Return {score name: comparison}.
+
+        Retrieval sets are compared query by query, because their queries differ more than the seeds of one training.
+        """
         pairs = {}
         for name in dict.fromkeys(name for run in self.runs for name in run.scores):
             scores = self.by_seed(name)
-            if pair := compare(reference.by_seed(name) if reference else dict.fromkeys(scores, 0.0), scores):
+            pair = compare(reference.by_query(name), self.by_query(name)) if reference else None
+            pair = pair or compare(reference.by_seed(name) if reference else dict.fromkeys(scores, 0.0), scores)
+            if pair:
                 pairs[name] = pair
         return pairs
+
+
+def _means(scores: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each key over the mappings that have it."""
+    found: dict[str, list[float]] = {}
+    for one in scores:
+        for key, value in one.items():
+            found.setdefault(key, []).append(value)
+    return {key: fmean(values) for key, values in found.items()}
 
 
 def group_runs(runs: Sequence[RunRecord]) -> list[Group]:

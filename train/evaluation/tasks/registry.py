@@ -186,6 +186,12 @@ def measures(kind: str, results: Mapping[str, Any]) -> dict[str, float | None]:
     return {name: task["auc"] if isinstance(task, dict) else task for name, task in scores.items()}
 
 
+def per_query(results: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """Return the nDCG@10 of each query, by retrieval set. results: the content of evaluation.json."""
+    sets = results.get("retrieval", {}).get("retrieval", {})
+    return {name: one["per_query"] for name, one in sets.items()}
+
+
 @dataclass(frozen=True)
 class Task(ABC):
     """A task with its sentences and gold labels in memory."""
