@@ -1,6 +1,7 @@
 """The flat arrays of edits: what they contain, the kernels that draw and write them, and the index's cache of them."""
 
 import threading
+import time
 from bisect import bisect
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
@@ -110,6 +111,18 @@ def test_threads_search_each_sentence_once():
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(search, range(4))] == [None] * 4
     assert sorted(row for call in calls for row in call) == [*range(len(LINES) * 20)]
+
+
+def test_a_thread_that_waited_for_another_searches_nothing_again():
+    """With nothing to add, it would write to arrays that may have become those of the cache, which are read-only."""
+    calls: list[list[int]] = []
+    found, rows = found_edits(LINES, calls), np.arange(len(LINES))
+    with ThreadPoolExecutor(2) as pool:
+        with found._lock:
+            waiting = [pool.submit(found.of, rows) for _ in range(2)]
+            time.sleep(0.2)
+        assert all(one.result()["slots"].min() == 0 for one in waiting)
+    assert calls == [rows.tolist()]
 
 
 BITS = st.integers(0, 2**64 - 1)

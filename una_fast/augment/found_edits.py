@@ -58,8 +58,10 @@ class FoundEdits:
         if (self.arrays["slots"][rows] < 0).any():
             with self._lock:
                 lists: list[tuple[str, ...]] = []  # the new lists of options
+                missing = np.unique(rows[self.arrays["slots"][rows] < 0])
                 try:
-                    self._add(np.unique(rows[self.arrays["slots"][rows] < 0]), lists)
+                    if len(missing):  # else another thread found them while this one waited
+                        self._add(missing, lists)
                 except BaseException:  # such as Ctrl-C: no later edit may refer to lists that are not in `arrays`
                     for key in lists:
                         self._lists.pop(key, None)
