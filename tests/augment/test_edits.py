@@ -85,7 +85,9 @@ WITHOUT_POLARITY = (
     "no one cat can swim|not the way to eat|not a b way to eat|"
     # words that another word needs
     "from time to time|the hot dog|it works before|two or more|from A to Z|full species|an illegal scholar|"
-    "the only possible way|taking advantage of it|a cat with a tail|"
+    "the only possible way|above all|a safe seat|the new-comers|cats in love|six more cats|"
+    "we add it to it|the top block|"
+    "taking advantage of it|a cat with a tail|"
     # words that fit no opposite nearby
     "my husband and his cat|her son|they sold it to a b c|I can\u2019t swim but I fly|why should/shouldn't they|"
     "a \\big cat"
@@ -125,17 +127,18 @@ IN_TEXT = {
     "on 3-11-99": {f"on {n}-11-99" for n in (1, 2, 4, 5, 6, 7, 8)}
     | {f"on 3-{n}-99" for n in (6, 7, 8, 9, 10, 12)}
     | {f"on 3-11-{n}" for n in range(50, 149) if n != 99},
-    "June 30": {f"{month.capitalize()} 30" for month in ENGLISH.classes["june"]} | {"June 10", "June 20"},
+    "31 December": {f"{n} December" for n in range(16, 31)},
+    "June 30": {"June 10", "June 20"},  # not every month has a 30th
     "the 1990s": {f"the {n}0s" for n in range(194, 205)} - {"the 1990s"},
     "in his 20s": {f"in his {n}0s" for n in range(3, 8)},
     "28th June": {f"28th {month.capitalize()}" for month in ENGLISH.classes["june"]}
-    | {f"{n}th June" for n in (*range(14, 21), *range(24, 31)) if n != 28}
-    | {"21st June", "22nd June", "23rd June", "31st June"},
+    | {f"{n}th June" for n in (*range(14, 21), *range(24, 28))}
+    | {"21st June", "22nd June", "23rd June"},
     "10-12 cats": {f"{n}-12 cats" for n in range(5, 12) if n != 10}
     | {f"10-{n} cats" for n in range(11, 19) if n != 12},
     "2008\u201312": {f"{n}\u201312" for n in range(1999, 2012) if n != 2008}
     | {f"2008\u2013{n}" for n in range(9, 19) if n != 12},
-    "24-29 May": {f"{n}-29 May" for n in range(12, 29) if n != 24} | {f"24-{n} May" for n in range(25, 32) if n != 29},
+    "24-29 May": {f"{n}-29 May" for n in range(12, 29) if n != 24} | {f"24-{n} May" for n in range(25, 29)},
     "5km": {f"{n}km" for n in range(1, 11) if n != 5} | {"5miles"},
     "the 1980s and 1990s": {f"the {n}0s and 1990s" for n in range(193, 204) if n not in (198, 199)}
     | {f"the 1980s and {n}0s" for n in range(194, 205) if n not in (198, 199)},
@@ -158,7 +161,7 @@ WITHOUT_NUMBER = (
     "24/7|he first slept|"
     # seasons, names, one number in two places, parts of a known number
     "2008-09|in 2015/16|1999\u201300|2008\u20112009|28\u201329|mp3 in 3D|Road 404 (Rv404)|3 of them|one or two cats|"
-    "the second largest|" + "1" * 16
+    "the second largest|in '99|the second half|all three cats|the two cats|two thirds|the top 1 cat|" + "1" * 16
 )
 
 TEXTS_OF = {

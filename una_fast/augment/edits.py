@@ -41,6 +41,9 @@ AFTER_DIGITS = frozenset((*ORDINAL_ENDINGS, "s", "am", "pm", "a", "p"))  # "1990
 JOINS = "-", "\\", "/"  # a word right after one of them is no word of its own: "14-strong", "\big", "should/shouldn't"
 DATE_MARKS = frozenset("/-.")
 ALWAYS = "24/7"
+APOSTROPHES = "'", "\u2019"  # before a short year
+LAST_SAFE_DAY = 28  # every month has it
+LAST_DAYS = frozenset(("29", "30", "31"))  # a month next to one of them stays
 NEAR_DECADES = 5
 WINDOW = 24  # characters before a number that may contain the start of its range
 MOST_SWAPPED = 16  # only the most important words of a sentence change places, so that a long text has few pairs
@@ -263,7 +266,7 @@ class _Polarity:
 
     def opposite(self, i: int) -> list[Edit]:
         sentence, words, lists = self.sentence, self.words, self.lists
-        if sentence.is_name(i, lists) or self.reports(i):
+        if sentence.is_name(i, lists) or self.reports(i) or sentence.parts[2 * i + 2].startswith("-"):  # "new-comers"
             return []
         others = lists.opposites[words[i]]
         if not sentence.distinct.isdisjoint(others):  # as in "good or bad"
@@ -355,6 +358,10 @@ def number_edits(sentence: Sentence, lists: WordLists) -> list[Edit]:
     if not classes.keys().isdisjoint(words):
         for i, word in enumerate(words):
             if word in classes and lists.allow(words, i) and not sentence.is_name(i, lists):
+                if word in lists.words["months"] and any(
+                    words[j] in LAST_DAYS for j in (i - 1, i + 1) if 0 <= j < len(words)
+                ):
+                    continue
                 if sentence.parts[2 * i] == "-" and i and words[i - 1] in lists.classes:  # as in "twenty-two"
                     continue
                 others = [other for other in lists.classes[word] if other not in sentence.distinct]
@@ -370,7 +377,9 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
     """Return the edits of word i, a number in digits. The date 24.12.2025 gets three edits, one per part."""
     text, number, start = sentence.text, sentence.word(i), sentence.start(i)
     before, after = text[start - 1 : start], text[start + len(number) : start + len(number) + 1]
-    if _has_case(before) or (_has_case(after) and not _is_unit(sentence.words[i + 1], lists)):  # "mp3", "3D"
+    if (
+        _has_case(before) or before in APOSTROPHES or (_has_case(after) and not _is_unit(sentence.words[i + 1], lists))
+    ):  # "mp3", "3D"
         return []
     if start in sentence.addresses or ALWAYS in text[max(0, start - 3) : start + len(ALWAYS)]:
         return []
@@ -382,7 +391,7 @@ def _digits(sentence: Sentence, i: int, lists: WordLists) -> list[Edit]:
         ending = text[end : end + 2]
         options: Sequence[str] = ()
         if ending.lower() in ORDINAL_ENDINGS:
-            most = 31 if _has_month(sentence, lists, i - 1, i + 2) else None
+            most = LAST_SAFE_DAY if _has_month(sentence, lists, i - 1, i + 2) else None
             options, end = [ordinal(other, ending) for other in _near(sentence, old, 1, most)], end + 2
         elif DECADE.match(text, begin):  # "1990s" becomes "1980s", and "20s" becomes "30s"
             decade, end = old[:-1], end - 1
@@ -434,12 +443,12 @@ def _limits(
     n, least = int(number), min(1, int(number))
     before, after = text[max(0, begin - 1) : begin], text[end : end + 1]
     if (before in DATE_MARKS or after in DATE_MARKS) and begin in sentence.dates:
-        return 1, (12 if n <= 12 else 31) if n <= 31 else None
+        return 1, (12 if n <= 12 else LAST_SAFE_DAY) if n <= 31 else None
     if n <= 31 and _has_month(sentence, lists, i - 1, i + 1):
-        return _range_limits(text, begin, end, number, 1, 31)
+        return _range_limits(text, begin, end, number, 1, LAST_SAFE_DAY)
     if hours := (1, 12) if HOUR.match(text, end) else (0, 23) if MINUTES.match(text, end) and n <= 24 else None:
         return hours
-    if sentence.follows(i + 1) and sentence.parts[2 * i + 2] and sentence.word(i + 1).islower():
+    if sentence.follows(i + 1) and sentence.parts[2 * i + 2]:
         if n == 1:  # the next word may be a noun in the singular
             return None
         least = 2
