@@ -28,7 +28,7 @@ from una_fast.text_table import aligned
 
 VERDICTS = Path(__file__).parents[1] / "results" / "edit_readings.tsv"
 SOURCES = {"questions": "near_miss/pairs/questions.txt", "wikipedia": "corpora/wiki_large.txt.gz"}
-SEED, N = 67, 300
+SEED, N = 68, 300
 
 
 class Judged(NamedTuple):

@@ -51,12 +51,11 @@ POLARITY = {
     "he should never eat": {"he should always eat"},
     "no one red cat can swim": {"no one red cat can't swim", "no one red cat can not swim"},
     "he can go up not": {"he can go up", "he can go down not"},
-    "he can go on so not": {"he can go on so", "he can't go on so not", "he can not go on so not"},
+    "he can go on so not": {"he can go on so"},
     "the way to not eat": {"the way to eat"},
     "the way to never eat": {"the way to always eat"},
     "not a b c way to eat": {"not a b c way to not eat"},
     # negations that are removed
-    "there is no way, no one, more or less": {"there is way, no one, more or less"},
     "I can't see": {"I can see"},
     "I dont eat": {"I do eat"},
     "I cannot see": {"I can see"},
@@ -86,7 +85,8 @@ WITHOUT_POLARITY = (
     # words that another word needs
     "from time to time|the hot dog|it works before|two or more|from A to Z|full species|an illegal scholar|"
     "the only possible way|above all|a safe seat|the new-comers|cats in love|six more cats|"
-    "we add it to it|the top block|"
+    "we add it to it|the top block|there is no way|"
+    "we stay, how do cats that swim eat?|how much is it? and how much is it|"
     "taking advantage of it|a cat with a tail|"
     # words that fit no opposite nearby
     "my husband and his cat|her son|they sold it to a b c|I can\u2019t swim but I fly|why should/shouldn't they|"
@@ -97,6 +97,8 @@ IN_TEXT = {
     "at 12 am": {f"at {hour} am" for hour in range(6, 12)},
     "at 7 a.m.": {f"at {hour} a.m." for hour in range(2, 13)} - {"at 7 a.m."},
     "95 %": {f"{n} %" for n in range(48, 143)} - {"95 %"},
+    "95 percent": {f"{n} percent" for n in range(48, 101)} - {"95 percent"},
+    "at 1:08 am": {f"at {n}:08 am" for n in range(2, 7)},
     "95%": {f"{n}%" for n in range(48, 101)} - {"95%"},
     "99.9%": {f"{n // 10}.{n % 10}%" for n in range(949, 1001)} - {"99.9%"},
     "the 1st": {"the 2nd", "the 3rd", "the 4th", "the 5th", "the 6th"},

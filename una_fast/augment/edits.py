@@ -32,6 +32,7 @@ DATE = re.compile(
 )
 HOUR = re.compile(r"\s?[ap]\.?m\b", re.IGNORECASE)
 MINUTES = re.compile(r":\d\d(?!\d)")
+PERCENT = re.compile(r"%|\s?per\s?cent")
 DECADE = re.compile(r"(?:\d\d)?\d0['\u2019]?s\b")
 TO_NUMBER = re.compile(r"\s?(?:[-\u2010-\u2013/]|to\s)\s?(\d{1,15})(?![\d.,:/]\d)")
 RANGE = re.compile("[-\u2010-\u2013/]|to")
@@ -435,7 +436,7 @@ def _limits(
     sentence: Sentence, i: int, begin: int, end: int, number: str, lists: WordLists
 ) -> tuple[int, int | None] | None:
     """Return the least and the highest useful number instead of ``text[begin:end]``. None: keep the number."""
-    text, percent = sentence.text, 100 if sentence.text[end : end + 1] == "%" else None
+    text, percent = sentence.text, 100 if PERCENT.match(sentence.text, end) else None
     if not number.isdecimal():
         return 0, percent and percent * 10 ** len(re.split("[.,]", number)[-1])
     if text[max(0, begin - 1) : begin] == ":" or len(number) > LONGEST:  # minutes do not change
@@ -446,8 +447,11 @@ def _limits(
         return 1, (12 if n <= 12 else LAST_SAFE_DAY) if n <= 31 else None
     if n <= 31 and _has_month(sentence, lists, i - 1, i + 1):
         return _range_limits(text, begin, end, number, 1, LAST_SAFE_DAY)
-    if hours := (1, 12) if HOUR.match(text, end) else (0, 23) if MINUTES.match(text, end) and n <= 24 else None:
-        return hours
+    minutes = MINUTES.match(text, end)
+    if HOUR.match(text, minutes.end() if minutes else end):
+        return 1, 12
+    if minutes and n <= 24:
+        return 0, 23
     if sentence.follows(i + 1) and sentence.parts[2 * i + 2]:
         if n == 1:  # the next word may be a noun in the singular
             return None
