@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from train.config import ResolvedRun, Run
-from train.signals import tell_user
+from train.messages import tell_user
 from una_fast import load_index, sample_corpus
 from una_fast.augment.registry import make_augmentation
 from una_fast.imports import import_extra

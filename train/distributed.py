@@ -20,7 +20,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from train.signals import Stopped, tell_user
+from train.messages import tell_user
+from train.signals import Stopped
 from una_fast.errors import InputError
 from una_fast.parallel import n_cores
 

@@ -16,11 +16,11 @@ import torch
 import xxhash
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from train.bar import Bar
 from train.encoder.encoder import weights_digest
 from train.encoder.pretrained import DTYPES, from_pretrained, quiet
 from train.evaluation.model import pick_device
-from train.signals import Stopped, raise_stopped, signals_handled, tell_user
+from train.messages import progress_bar, tell_user
+from train.signals import Stopped, raise_stopped, signals_handled
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
@@ -51,7 +51,7 @@ def write_output(job: Any) -> int:
     with open_record(record, settings) as (file, lines):
         missing = [row for row, text in enumerate(texts) if text.strip() and row not in lines]
         missing.sort(key=lambda row: len(texts[row]))
-        bar = Bar(len(lines), len(lines) + len(missing), "line", smoothing=0)
+        bar = progress_bar(len(lines), len(lines) + len(missing), "line", smoothing=0)
         try:
             with closing(bar), signals_handled(raise_stopped):
                 for rows in (missing[start : start + size] for start in range(0, len(missing), size)):

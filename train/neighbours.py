@@ -22,7 +22,7 @@ from tqdm import tqdm
 from train.config import Run
 from train.encoder.encoder import SentenceEncoder, weights_digest
 from train.loop.data import Rows, cut_by_length
-from train.signals import tell_user
+from train.messages import tell_user
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import write_file
 from una_fast.tokens.ids import TokenIds

@@ -1,4 +1,4 @@
-"""The signals that ask a run to stop, their handlers, and messages to the user.
+"""The signals that ask a run to stop, and their handlers.
 
 During training, a rank that receives a signal finishes its step and saves a checkpoint; at any other time the signal
 ends the rank. This module is imported first, so it imports nothing slow.
@@ -11,14 +11,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NoReturn
+
+from train.messages import tell_user
 
 Handler = Callable[[int, Any], object]  # arguments: signal number, interrupted frame
 
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")  # schedulers send the last two
 STOP_SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))  # Windows has the first two
-GRACE_SECONDS = 1  # between the end of a rank and the errors of others
 ONE_PRESS = 0.2  # seconds within which signals count as one, because `timeout` sends its signal twice
 NEEDS_POSIX = (
     "this command needs Linux or macOS: on Windows run it under WSL; indexes, negatives and the integrations work there"
@@ -84,40 +85,3 @@ def stop_then_end(stop: Callable[[int], object], end: Handler) -> Handler:
             end(number, frame)
 
     return handle
-
-
-class _StandardError:
-    """Standard error that ignores failed writes, such as to a closed terminal or to a `tee` that Ctrl-C ended."""
-
-    def write(self, text: str) -> None:
-        with suppress(OSError, ValueError):
-            sys.stderr.write(text)
-
-    def flush(self) -> None:
-        with suppress(OSError, ValueError):
-            sys.stderr.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(sys.stderr, name)
-
-
-STDERR: Any = _StandardError()
-
-
-def is_first_rank() -> bool:
-    """Return whether this process is rank 0 or the only process. Only rank 0 writes to the terminal."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def tell_user(message: str) -> None:
-    """Write a line to standard error, on rank 0 only."""
-    if is_first_rank():
-        STDERR.write(f"{message}\n")
-        STDERR.flush()
-
-
-def tell_error(message: str, is_shared: bool = False) -> None:
-    """Write an error of any rank to standard error. is_shared: another rank's end may have caused it."""
-    if is_shared or not is_first_rank():
-        time.sleep(GRACE_SECONDS)  # if another rank has the same error or caused it, the launcher ends this one here
-    STDERR.write(f"{message}\n")

@@ -54,7 +54,7 @@ class ProbeOptions:
 
 def _probe(values: dict[str, Any]) -> None:
     import una_fast  # imported here, so that --help and errors of the command line do not wait for torch
-    from train.signals import tell_user
+    from train.messages import tell_user
     from una_fast.pair_scores import read_pairs, score_overlap
     from una_fast.storage.files import write_file, write_json
 

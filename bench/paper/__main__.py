@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from bench.paper.request import Request, read_request
 from bench.paper.tables import Cell, Source
-from train.signals import leave_at_once, signals_handled, tell_user
+from train.messages import tell_user
+from train.signals import leave_at_once, signals_handled
 from una_fast.command import run_command
 
 if TYPE_CHECKING:

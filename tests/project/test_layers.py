@@ -12,7 +12,7 @@ LIBRARY_LAYERS = """
     parallel storage corpus options index tokens augment pair_scores probing losses verify integrations
 """.split()
 TRAINING_LAYERS = """
-    signals bar losses encoder config distributed record evaluation loop neighbours demo
+    messages signals losses encoder config distributed record evaluation loop neighbours demo
     report launch generation ddp verifier evaluate download generate compare
 """.split()
 COMMAND_LAYERS = "index negatives probe_report probe __main__".split()

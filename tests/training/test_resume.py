@@ -349,7 +349,7 @@ class TestProcesses:
 def test_a_closed_terminal_does_not_stop_a_run(monkeypatch):
     read, write = os.pipe()
     os.close(read)
-    command = [sys.executable, "-c", "from train.signals import tell_user; tell_user('a line'); print('went on')"]
+    command = [sys.executable, "-c", "from train.messages import tell_user; tell_user('a line'); print('went on')"]
     done = subprocess.run(command, cwd=training.ROOT, stderr=write, stdout=subprocess.PIPE, text=True)
     os.close(write)
     assert done.stdout == "went on\n" and done.returncode in (0, 120)  # 120: Python could not flush stderr itself

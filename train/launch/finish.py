@@ -14,11 +14,11 @@ from train.config import DEFAULTS, OPTIONS, ResolvedRun, Run
 from train.demo import show_negatives
 from train.evaluation.scoring import read_tasks, score_model
 from train.evaluation.tasks.registry import KINDS, TASKS, EvaluationProtocol, downstream_folder, suite, task_names
+from train.messages import tell_user
 from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION
 from train.report.__main__ import main as write_report
 from train.report.runs import read_evaluation, read_run, title, unimproved_note
-from train.signals import tell_user
 from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.command import arguments_of
 from una_fast.errors import InputError, counted

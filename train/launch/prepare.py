@@ -23,10 +23,10 @@ from train.evaluation.tasks.reading import read_dev
 from train.launch.resolve import check_late_inputs, resolve_options, warn_of_ignored
 from train.loop.data import PARTS, BatchMaker, Plan, Rows, ViewMaker, Views, on_share, original_text
 from train.losses import loss_spec
+from train.messages import tell_user
 from train.neighbours import Neighbours, load_neighbours
 from train.record.environment import machine, versions
 from train.record.trackers import make_trackers
-from train.signals import tell_user
 from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.registry import make_augmentation
 from una_fast.augment.sampler import resolve_radius

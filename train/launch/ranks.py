@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import IO, NoReturn, cast
 
 from train.config import Run
+from train.messages import tell_error, tell_user
 from train.record.folder import RUN, is_own, resume_advice
-from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end, tell_error, tell_user
+from train.signals import Stopped, raise_stopped, signals_blocked, signals_handled, stop_then_end
 from una_fast.command import run_command
 from una_fast.errors import InputError
 

@@ -24,6 +24,7 @@ from train.launch.resolve import device_of
 from train.loop.loop import CheckpointWriter, Loop
 from train.loop.telemetry import Telemetry
 from train.loop.trainer import Trainer, remedy
+from train.messages import is_first_rank, tell_user
 from train.record.checkpoint import (
     Progress,
     check_encoder,
@@ -34,7 +35,7 @@ from train.record.checkpoint import (
 )
 from train.record.environment import peak_memory
 from train.record.folder import BEST, RUN, SUMMARY, dev_name, is_finished, output_folder, resume_advice
-from train.signals import Stopped, is_first_rank, leave_at_once, signals_handled, stop_then_end, tell_user
+from train.signals import Stopped, leave_at_once, signals_handled, stop_then_end
 from una_fast.errors import InputError, InputWarning, first_line
 from una_fast.parallel import n_cores
 from una_fast.storage.files import read_json, write_json

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from train.config import Run
 from train.launch.ranks import is_rank, launch
+from train.messages import tell_user
 from train.record.checkpoint import has_checkpoint
 from train.record.folder import INDEX, RUN, RUNS, SEEDS, is_finished, is_own, output_folder
 from train.report.runs import Group, read_run, score_table, unimproved_note
-from train.signals import tell_user
 from una_fast.errors import InputError
 from una_fast.storage.files import write_json
 from una_fast.text_table import aligned

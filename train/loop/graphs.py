@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from train.distributed import EXCHANGE
 from train.loop.data import Batch
-from train.signals import tell_user
+from train.messages import tell_user
 from una_fast.errors import InputError, first_line
 
 DEVICE = "cuda"  # the type of device that can capture steps; tests replace it

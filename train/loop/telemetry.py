@@ -14,14 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from train.bar import Bar
 from train.distributed import StopConsensus
 from train.loop.data import Batch
 from train.loop.trainer import Step, Trainer, learning_rate
+from train.messages import STDERR, progress_bar
 from train.record.checkpoint import Progress
 from train.record.folder import DEV, METRICS, dev_name
 from train.record.trackers import start_trackers
-from train.signals import STDERR
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import write_file
 
@@ -101,7 +100,7 @@ class Telemetry:
             trim_metrics(Path(run.output), start)
             # line-buffered, so that every line survives a killed process
             self._file = (Path(run.output) / METRICS).open("a", encoding="utf-8", buffering=1)
-            self._bar = Bar(start.step, self._n_steps, "step")
+            self._bar = progress_bar(start.step, self._n_steps, "step")
             if start.evaluated_step == start.step:  # log it again: a resumed TensorBoard hides points from here on
                 self._track("log", {self._dev: start.last_score}, start.step)
         self._reader = StepReader(ranks.device)

@@ -24,7 +24,7 @@ from train.encoder.pretrained import DTYPES
 from train.loop.data import Batch, Plan
 from train.loop.graphs import DEVICE, Graphs
 from train.losses import loss_spec
-from train.signals import tell_user
+from train.messages import tell_user
 from una_fast.errors import InputError
 from una_fast.losses import negative_distillation, neighbour_distillation, similarity_distillation
 

@@ -14,8 +14,7 @@ import xxhash
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from train.bar import Bar
-from train.signals import tell_user
+from train.messages import progress_bar, tell_user
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
@@ -66,7 +65,7 @@ class Pairs:
         """Encode all texts, and drop pairs with a text that is too long or has no token."""
         texts = [*dict.fromkeys(text for pair in self.pairs for text in pair[:2])]
         tell_user(f"encoding {counted(len(texts), 'text')} of {counted(len(self.pairs), 'pair')}")
-        with Bar(0, len(texts), " texts") as bar:
+        with progress_bar(0, len(texts), " texts") as bar:
             for start in range(0, len(texts), ENCODED_AT_ONCE):
                 part = texts[start : start + ENCODED_AT_ONCE]
                 self._texts |= zip(part, encoder.encode(part, MAX_TOKENS), strict=True)

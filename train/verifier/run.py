@@ -15,15 +15,15 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from train.bar import Bar
 from train.distributed import Ranks, StopConsensus
 from train.encoder.pretrained import quiet
 from train.evaluation.model import pick_device
 from train.loop.telemetry import trim_metrics
+from train.messages import STDERR, progress_bar, tell_user
 from train.record.checkpoint import Progress, check_resumed, has_checkpoint, load_checkpoint, write_checkpoint
 from train.record.environment import machine, peak_memory, versions
 from train.record.folder import METRICS, SUMMARY, VERIFIER, is_finished, output_folder, resume_advice
-from train.signals import STDERR, Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end, tell_user
+from train.signals import Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end
 from train.verifier.data import Pairs, make_pairs
 from train.verifier.options import OPTIONS
 from una_fast.errors import InputError, counted
@@ -133,7 +133,7 @@ class Steps:
         with (
             signals_handled(stop_then_end(self.stop.note, leave_at_once)),
             (output / METRICS).open("a", encoding="utf-8", buffering=1) as metrics,
-            closing(Bar(start.step, n, "step")) as bar,
+            closing(progress_bar(start.step, n, "step")) as bar,
         ):
             bar.write(f"training on {self._device.type}: steps {start.step:,} to {n:,}", file=STDERR)
             for step in range(start.step, n):
