@@ -1,33 +1,47 @@
-"""Measure what training against near-misses does to search, and three ways to keep it (docs/search.md).
+"""Measure what training against near-misses does to search, and what else helps (docs/search.md).
 
-    python -m bench.search --data FOLDER --model M --trained RUN [--shares 0.5,1]
+    python -m bench.search --data FOLDER --retrieval FOLDER --model M --runs RUN [RUN ...]
 
-FOLDER contains retrieval sets in BEIR's format. The script scores M, encoders between M and RUN/last (each a share of
-the way from M to RUN/last), M with BM25 (both scores standardised per query and added), and two stages: the hits of M
-within `NEAR` of its best hit, ordered by the trained encoder. Each change has a paired 95% interval over queries.
-Results go to bench/results/search.json.
+DATA contains senteval/ and near_miss/, `--retrieval` sets in BEIR's format, and RUNS are trainings of M, one per seed.
+Scored are M, the encoder BLEND of the way from M to RUN/last of each run, and other shares of the way for the first
+run. M with BM25 (both scores standardised per query and added) and two stages (the hits of M within `NEAR` of its best
+hit, ordered by the first RUN/last) are scored on the retrieval sets. Results go to bench/results/search.json, and the
+table to the page.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
-import bm25s
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bench.report import table, write_between_marks
+from train.config import PRESETS
 from train.evaluation.model import EvaluatedModel, load_model
-from train.evaluation.tasks.retrieval import RetrievalSet, read_folder, score_rankings, units
+from train.evaluation.scoring import evaluate, read_tasks
+from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, suite
+from train.evaluation.tasks.retrieval import RetrievalTask, read_folder, score_rankings, units
 from train.record.environment import machine
+from train.record.folder import LAST, SUMMARY
+from train.report.runs import compare
 from una_fast.pair_scores import paired_change
-from una_fast.storage.files import write_json
+from una_fast.storage.files import read_json, write_json
 
 RESULTS = Path(__file__).with_name("results") / "search.json"
+PAGE = Path(__file__).parents[1] / "docs" / "search.md"
+BLEND: float = PRESETS["near_misses"]["blend"]
+OTHER_SHARES = (0.5, 1.0)
+BEFORE = "before"
 NEAR = 0.05  # of the cosine
+NEAR_MISSES = ("qqp_near", "qqp_close", "checklist", "sick_auc")
+GROUPS = ("number", "polarity")  # of qqp_near
 Scores = NDArray[np.floating]  # (n_queries, n_documents)
 
 
@@ -38,6 +52,8 @@ def standardised(scores: Scores) -> Scores:
 
 def bm25(queries: list[str], documents: list[str]) -> Scores:
     """Compute BM25 scores of all documents with bm25s, for its default parameters."""
+    import bm25s  # only this needs the extra `peers`
+
     retriever = bm25s.BM25()
     retriever.index(bm25s.tokenize(documents, show_progress=False), show_progress=False)
     words = bm25s.tokenize(queries, return_ids=False, show_progress=False)
@@ -50,66 +66,125 @@ def two_stages(first: Scores, second: Scores) -> Scores:
     return np.where(near, 10 + second, first)
 
 
-def between(model: EvaluatedModel, trained: EvaluatedModel, share: float) -> Callable[[list[str]], NDArray]:
-    """Return a function that embeds texts with weights a share of the way from `model` to `trained`."""
-
-    def embed(texts: list[str]) -> NDArray:
-        weights = [*model.network.parameters()]
-        initial = [weight.detach().clone() for weight in weights]
-        with torch.no_grad():
-            for weight, end in zip(weights, trained.network.parameters(), strict=True):
-                weight.lerp_(end.to(weight.dtype), share)
-            try:
-                return model.embed(texts)
-            finally:
-                for weight, own in zip(weights, initial, strict=True):
-                    weight.copy_(own)
-
-    return embed
+@contextmanager
+def moved(model: EvaluatedModel, trained: EvaluatedModel, share: float) -> Iterator[None]:
+    """Give `model` weights a share of the way to those of `trained`, inside the with block."""
+    weights = [*model.network.parameters()]
+    initial = [weight.detach().clone() for weight in weights]
+    with torch.no_grad():
+        for weight, end in zip(weights, trained.network.parameters(), strict=True):
+            weight.lerp_(end.to(weight.dtype), share)
+        try:
+            yield
+        finally:
+            for weight, own in zip(weights, initial, strict=True):
+                weight.copy_(own)
 
 
-def measured(
-    one: RetrievalSet, documents: list[str], model: EvaluatedModel, trained: EvaluatedModel, shares: list[float]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and the scores of each way to search a set."""
+class Measurement:
+    """The tasks of one call: near-misses (dev parts), STS and retrieval, with texts of at most `max_length` tokens."""
 
-    def cosines(embed: Callable[[list[str]], NDArray]) -> Scores:
-        queries, others = (units(embed(texts)) for texts in (one.texts, documents))
-        return queries @ others.T
+    def __init__(self, data: Path, retrieval: Path, max_length: int) -> None:
+        downstream = downstream_folder(data)
+        self.dev, self.test = (EvaluationProtocol(mode=mode, max_length=max_length) for mode in ("dev", "test"))
+        self.near_misses, _ = read_tasks(downstream, NEAR_MISSES, "dev")
+        self.sts, _ = read_tasks(downstream, suite("sts"), "test")
+        self.retrieval: RetrievalTask = read_folder(retrieval)
 
-    ways = {"before": cosines(model.embed)}
-    for share in shares:
-        ways[f"{share:g} of the way"] = cosines(between(model, trained, share))
-    ways["before, with BM25"] = standardised(ways["before"]) + standardised(bm25(one.texts, documents))
-    ways["two stages"] = two_stages(ways["before"], cosines(trained.embed))
-    for name, scores in ways.items():
-        yield name, score_rankings(one, scores)
+    def figures(self, model: EvaluatedModel) -> dict[str, Any]:
+        """Return the figures of the table by name, x 100, and "per_query": the nDCG@10 of each query, by set."""
+        near = evaluate(model, self.near_misses, self.dev)["near-miss"]
+        rest = evaluate(model, [*self.sts, self.retrieval], self.test)
+        aucs = {name: score["auc"] if isinstance(score, dict) else score for name, score in near.items()}
+        found = aucs | {f"qqp_near, {group}": near["qqp_near"]["groups"][group]["auc"] for group in GROUPS}
+        found["STS average"] = rest["averages"]["sts"]
+        sets = rest["retrieval"][self.retrieval.name]
+        for name, scores in sets.items():
+            found[name] = scores["ndcg@10"]
+            found[f"{name}, negated queries"] = scores["groups"]["negation"]["ndcg@10"]
+            found |= {f"{name}, right above wrong": scores["right"]} if "right" in scores else {}
+        figures = {name: round(100 * score, 2) for name, score in found.items() if score is not None}
+        return {**figures, "per_query": {name: scores["per_query"] for name, scores in sets.items()}}
+
+
+def ways_to_search(task: RetrievalTask, model: EvaluatedModel, trained: EvaluatedModel) -> dict[str, Any]:
+    """Return the change of nDCG@10 by BM25 and by two stages on each set, with paired 95% intervals over queries."""
+    found: dict[str, Any] = {}
+    for one, documents in zip(task.sets, task.texts[1::2], strict=True):
+        cosines, others = (
+            queries @ rest.T
+            for queries, rest in (
+                [units(each.embed(texts)) for texts in (one.texts, documents)] for each in (model, trained)
+            )
+        )
+        ways = {
+            BEFORE: cosines,
+            "BM25": standardised(cosines) + standardised(bm25(one.texts, documents)),
+            "two stages": two_stages(cosines, others),
+        }
+        queries = {way: score_rankings(one, scores)["per_query"] for way, scores in ways.items()}
+        found[one.name] = {way: changed(queries[BEFORE], queries[way]) for way in ("BM25", "two stages")}
+    return found
+
+
+def changed(before: Mapping[str, float], after: Mapping[str, float]) -> list[float]:
+    """Return the mean change of a score over queries, x 100, and the ends of its paired 95% interval."""
+    pairs = np.array([(before[query], after[query]) for query in before])
+    return [round(100 * figure, 2) for figure in paired_change(*pairs.T)]
+
+
+def mean_per_query(seeds: Sequence[Mapping[str, Any]], name: str) -> dict[str, float]:
+    """Return the nDCG@10 of each query of a set, as the mean over seeds."""
+    return {query: fmean(seed["per_query"][name][query] for seed in seeds) for query in seeds[0]["per_query"][name]}
+
+
+def page_table(before: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]], others: Mapping[str, Any]) -> str:
+    """Return the Markdown table: M, shares of the way for the first run, and BLEND for all runs, with the change."""
+    rows = []
+    for name in [name for name in before if name != "per_query"]:
+        values = {i: seed[name] for i, seed in enumerate(seeds)}
+        over = compare(dict.fromkeys(values, 0.0), values)
+        apart = f" ± {(over.high - over.low) / 2:.1f}" if over and over.n > 2 else ""
+        change = ""
+        if name in before["per_query"]:
+            mean, low, high = changed(before["per_query"][name], mean_per_query(seeds, name))
+            change = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
+        shown = [f"{others[share][name]:.1f}" for share in others]
+        rows.append([name, f"{before[name]:.1f}", f"{fmean(values.values()):.1f}{apart}", change, *shown])
+    return table(["x 100", BEFORE, f"`--blend {BLEND:g}`", "change", *(f"`--blend {share}`" for share in others)], rows)
 
 
 def main() -> None:
-    """Measure all ways on all sets, print nDCG@10 with its change, and write the results."""
+    """Measure everything, write the results and the page's table, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--retrieval", type=Path, required=True)
     parser.add_argument("--model", required=True)
-    parser.add_argument("--trained", required=True, help="folder of the trained encoder, such as RUN/last")
-    parser.add_argument("--shares", default="0.25,0.5,0.75,1")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True)
     parser.add_argument("--max-length", type=int, default=128)
     options = parser.parse_args()
-    model, trained = (load_model(name, device="cpu") for name in (options.model, options.trained))
-    for each in (model, trained):
-        each.tokenizer.model_max_length = options.max_length
-    shares = [float(share) for share in options.shares.split(",")]
-    task = read_folder(options.data)
-    results: dict[str, Any] = {}
-    for one, documents in zip(task.sets, task.texts[1::2], strict=True):
-        rows = results[one.name] = dict(measured(one, documents, model, trained, shares))
-        before = np.array([*rows["before"]["per_query"].values()])
-        for name, row in rows.items():
-            change = paired_change(before, np.array([*row.pop("per_query").values()]))
-            row["change"] = dict(zip(("mean", "low", "high"), change, strict=True))
-            print(one.name, name, f"{100 * row['ndcg@10']:.1f}", *(f"{100 * figure:+.1f}" for figure in change))
-    settings = {"model": Path(options.model).name, "shares": shares, "max_length": options.max_length}
-    write_json(RESULTS, {"machine": machine(), "settings": settings, "sets": results})
+    tasks = Measurement(options.data, options.retrieval, options.max_length)
+    model = load_model(options.model, device="cpu")
+    model.tokenizer.model_max_length = options.max_length
+    before, seeds, others = tasks.figures(model), {}, {}
+    for number, run in enumerate(options.runs):
+        trained = load_model(str(run / LAST), device="cpu")
+        trained.tokenizer.model_max_length = options.max_length
+        with moved(model, trained, BLEND):
+            seeds[str(read_json(run / SUMMARY)["settings"]["seed"])] = tasks.figures(model)
+        if number == 0:
+            for share in OTHER_SHARES:
+                with moved(model, trained, share):
+                    others[f"{share:g}"] = tasks.figures(model)
+            ways = ways_to_search(tasks.retrieval, model, trained)
+    shown = page_table(before, [*seeds.values()], others)
+    for figures in (before, *seeds.values(), *others.values()):
+        del figures["per_query"]
+    settings = {"model": Path(options.model).name, "blend": BLEND, "max_length": options.max_length}
+    content = {BEFORE: before, "seeds": seeds, "other shares, first run": others, "instead": ways}
+    write_json(RESULTS, {"machine": machine(), "settings": settings, **content})
+    write_between_marks(PAGE, [shown], "search")
+    print(shown, *(f"{name}: {found}" for name, found in ways.items()), sep="\n")
 
 
 if __name__ == "__main__":
