@@ -1,8 +1,8 @@
 """Draws the near-misses that were read by hand, and counts the verdicts: python -m bench.evidence.edit_readings.
 
-For each kind of edit and each corpus, 300 near-misses are drawn by a seed. The author of the rules read each of them
-twice, and an independent reader once. A verdict is "fine", "same" (it means the same as its sentence) or "bad" (it is
-not English, although its sentence is). `--show` prints the near-misses with their verdicts, so that you can disagree.
+For each kind of edit and each corpus, 300 near-misses are drawn by a seed, and two readers who do not know the rules
+read each of them. A verdict is "fine", "same" (it means the same as its sentence) or "bad" (it is not English, although
+its sentence is). `--show` prints the near-misses with their verdicts, so that you can disagree.
 The verdicts are in bench/results/edit_readings.tsv; they contain no text, only row numbers and hashes.
 """
 
@@ -28,7 +28,7 @@ from una_fast.text_table import aligned
 
 VERDICTS = Path(__file__).parents[1] / "results" / "edit_readings.tsv"
 SOURCES = {"questions": "near_miss/pairs/questions.txt", "wikipedia": "corpora/wiki_large.txt.gz"}
-SEED, N = 68, 300
+SEED, N = 69, 300
 
 
 class Judged(NamedTuple):
@@ -41,7 +41,6 @@ class Judged(NamedTuple):
     rule: str
     first: str
     second: str
-    independent: str
 
 
 def draw(edit: str, lines: list[str], seed: int = SEED, n: int = N) -> Iterator[tuple[int, str, str, str]]:
@@ -69,15 +68,15 @@ def read_verdicts() -> list[Judged]:
 
 
 def table(readings: list[Judged]) -> list[str]:
-    """Return the share of each verdict by kind of edit, source and rule, as the mean of the three readings."""
+    """Return the share of each verdict by kind of edit, source and rule, as the mean of the two readings."""
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     for one in readings:
         for rule in ("all", one.rule):
-            counts[one.edit, one.source, rule].update(one[-3:])
+            counts[one.edit, one.source, rule].update(one[-2:])
     rows = [["edit", "corpus", "rule", "n", "same meaning", "not English"]]
     for (edit, source, rule), found in sorted(counts.items()):
         shares = [f"{found[verdict] / found.total():.1%}" for verdict in ("same", "bad")]
-        rows.append([edit, source, rule, str(found.total() // 3), *shares])
+        rows.append([edit, source, rule, str(found.total() // 2), *shares])
     return aligned(rows, left=(0, 1, 2))
 
 
@@ -98,7 +97,7 @@ def main() -> None:
             same = sum(row in by_row and by_row[row].digest == digest(old, new) for row, _, old, new in drawn)
             print(f"{edit} {name}: {same} of {len(drawn)} near-misses are those that were read")
             for row, rule, old, new in drawn if options.show else ():
-                verdicts = by_row[row][-3:] if row in by_row else ()
+                verdicts = by_row[row][-2:] if row in by_row else ()
                 print("", row, rule, *verdicts, old, new, sep="\n  ")
 
 

@@ -20,7 +20,7 @@ from una_fast.index.index import Index
 from una_fast.storage.array_folder import Arrays
 from una_fast.storage.files import checksum_of
 
-VERSION = 4  # of the arrays and of the rules that find edits
+VERSION = 5  # of the arrays and of the rules that find edits
 BOUNDS = "edits_indptr", "list_bounds", "options_offsets"  # arrays that begin with 0
 DTYPES: dict[str, type[np.generic]] = {
     "slots": POINTER,  # (n_rows,), the slot of each sentence, or -1 if its edits are not known yet
