@@ -12,6 +12,7 @@ import sys
 import tarfile
 import urllib.request
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,20 +68,34 @@ def _run(values: dict[str, Any]) -> int:
 
 
 def fetch(part: str, folder: Path) -> None:
-    """Download the missing files of a part of FILES. A file gets its final name only when it is complete."""
+    """Download the missing files of a part of FILES."""
     for name, source in FILES[part].items():
-        if (target := folder / name).exists():
-            continue
-        try:
-            with partial_folder(target) as partial:
-                SOURCES[part](source, partial).rename(target)
-        except ModuleNotFoundError:
-            raise  # huggingface_hub is not installed: the command names its extra
-        except Exception as error:  # the Hugging Face hub, the network and the disk raise exceptions of different types
-            raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): try again") from error
+        fetch_file(folder / name, source, SOURCES[part])
 
 
-def _from_address(address: str, folder: Path) -> Path:
+def fetch_file(target: Path, source: str, download: Callable[[str, Path], Path]) -> None:
+    """Download a missing file or folder. It gets its final name only when it is complete.
+
+    Args:
+        target: path of the file.
+        source: what to download, such as its address.
+        download: a function that downloads a source into a folder, checks it and returns its path there.
+
+    Raises:
+        InputError: the download or its check fails.
+    """
+    if target.exists():
+        return
+    try:
+        with partial_folder(target) as partial:
+            download(source, partial).rename(target)
+    except ModuleNotFoundError:
+        raise  # huggingface_hub is not installed: the command names its extra
+    except Exception as error:  # the Hugging Face hub, the network and the disk raise exceptions of different types
+        raise InputError(f"{source}: cannot be fetched into {target} ({first_line(error)}): try again") from error
+
+
+def from_address(address: str, folder: Path) -> Path:
     """Download a file into `folder`."""
     path = folder / address.rpartition("/")[2]
     with urllib.request.urlopen(address, timeout=TIMEOUT) as answer:
@@ -98,7 +113,7 @@ def _from_hub(name: str, folder: Path, repository: str = REPOSITORY) -> Path:
 def _retrieval_set(source: str, folder: Path) -> Path:
     """Download a retrieval set into a folder in BEIR's format. source: NAME.zip of BEIR, or a dataset of NanoBEIR."""
     if source.endswith(".zip"):
-        with zipfile.ZipFile(_from_address(f"{BEIR_ADDRESS}/{source}", folder)) as archive:
+        with zipfile.ZipFile(from_address(f"{BEIR_ADDRESS}/{source}", folder)) as archive:
             archive.extractall(folder)  # zipfile removes ".." and leading slashes from names
         return folder / source.removesuffix(".zip")
     from huggingface_hub import HfApi
@@ -138,7 +153,7 @@ def unpack(archive: Path) -> Path:
 SOURCES = {  # part -> a function that downloads a source of FILES into a folder
     "wiki": _from_hub,
     "senteval": lambda name, folder: unpack(_from_hub(name, folder)),
-    "near-miss": lambda name, folder: _from_address(f"{NEAR_MISS_ADDRESS}/{name}", folder),
+    "near-miss": lambda name, folder: from_address(f"{NEAR_MISS_ADDRESS}/{name}", folder),
     "retrieval": _retrieval_set,
 }
 
