@@ -6,6 +6,7 @@
     "runs"        by seed: "dev" scores by step, "scores" by task, and the number of the "machine"
     "failed"      by condition and seed: the reason
     "verifiers"   by name and seed: settings, machine, threshold, and scores by set (see bench.evidence.verifier)
+    "near_sets"   by encoder, set and group: figures on the test parts (see bench.evidence.near_scores)
 
 A run without "scores" was made only to choose settings by dev score.
 """
@@ -24,7 +25,7 @@ from una_fast.errors import InputError
 from una_fast.storage.files import write_file
 
 TOLERANCE = 1e-3  # largest accepted difference of a repeated score
-PARTS = ("bases", "machines", "conditions", "failed", "verifiers")
+PARTS = ("bases", "machines", "conditions", "failed", "verifiers", "near_sets")
 
 
 def read_evidence() -> dict[str, Any]:
