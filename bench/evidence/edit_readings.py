@@ -19,8 +19,7 @@ import numpy as np
 import xxhash
 
 from una_fast.augment.counter_rng import CounterRNG, pick
-from una_fast.augment.edits import Sentence
-from una_fast.augment.near_misses import BY_LISTS
+from una_fast.augment.edits import BY_LISTS, listed_edits
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
@@ -47,7 +46,7 @@ def draw(edit: str, lines: list[str], seed: int = SEED, n: int = N) -> Iterator[
     """Yield (row, rule, sentence, near-miss) for n random lines that an edit fits."""
     lists = read_word_lists()
     for row in np.random.default_rng(seed).permutation(len(lines)):
-        if n and (edits := BY_LISTS[edit](Sentence(lines[row]), lists)):
+        if n and (edits := listed_edits(lines[row], lists)[edit]):
             first, second = CounterRNG(seed, 0, np.array([row])).bits(2)[0].tolist()
             drawn = pick(first, edits).drawn(second)
             yield int(row), drawn.why, lines[row], drawn.applied(lines[row])

@@ -15,7 +15,7 @@ import una_fast
 from una_fast import NearMisses
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
 from una_fast.arrays import StringTable
-from una_fast.augment.edits import Edit, Sentence, number_edits, polarity_edits
+from una_fast.augment.edits import Edit, listed_edits
 from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
 from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.word_lists import read_word_lists
@@ -37,14 +37,21 @@ def source_of(lines: list[str]) -> SplitSentences:
     return NearMisses(edits=["number"])._read(lines)
 
 
-def plain_edits(text: str) -> list[list[Edit]]:
-    return [find(Sentence(text), ENGLISH) for find in (polarity_edits, number_edits)]
+def edits_of(text: str) -> list[list[Edit]]:
+    return [*listed_edits(text, ENGLISH).values()]
 
 
-def found_edits(lines: list[str], calls: list | None = None) -> FoundEdits:
-    def find(rows):
+def found_edits(lines: list[str], calls: list | None = None, fail_at: list | None = None) -> FoundEdits:
+    """fail_at: the row at which the search fails once."""
+
+    def find(rows, found):
         calls is None or calls.append(rows.tolist())
-        return ((lines[row], plain_edits(lines[row])) for row in rows.tolist())
+        for row in rows.tolist():
+            if fail_at == [row]:
+                fail_at.clear()
+                raise KeyboardInterrupt
+            ENGLISH.finder.find(lines[row], found)
+            found.to_bytes(lines[row], 2)
 
     return FoundEdits(source_of(lines), 2, find)
 
@@ -71,31 +78,21 @@ def test_the_arrays_contain_each_edit_and_each_sentence_is_searched_once(batches
     for batch in batches:
         arrays = found.of(np.array(batch))
         for row in batch:
-            assert listed(arrays, row, LINES[row]) == [[one[:3] for one in kind] for kind in plain_edits(LINES[row])]
-        assert found.counts(np.array(batch)).tolist() == [[*map(len, plain_edits(LINES[row]))] for row in batch]
+            assert listed(arrays, row, LINES[row]) == [[one[:3] for one in kind] for kind in edits_of(LINES[row])]
+        assert found.counts(np.array(batch)).tolist() == [[*map(len, edits_of(LINES[row]))] for row in batch]
     searched = [row for call in calls for row in call]
     assert sorted(searched) == sorted({row for batch in batches for row in batch})
     assert found.is_complete == (len(searched) == len(LINES))
 
 
 def test_a_search_that_fails_leaves_nothing_behind():
-    found = found_edits(LINES)
-    search, failing = found._find, [True]
-
-    def find(rows):
-        for k, one in enumerate(search(rows)):
-            if k == 3 and failing:
-                failing.clear()
-                raise KeyboardInterrupt
-            yield one
-
-    found._find = find
+    found = found_edits(LINES, fail_at=[3])
     rows = np.arange(len(LINES))
     with pytest.raises(KeyboardInterrupt):
         found.of(rows)
     arrays = found.of(rows)
     for row, text in enumerate(LINES):
-        assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in plain_edits(text)]
+        assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in edits_of(text)]
 
 
 def test_threads_search_each_sentence_once():
@@ -106,7 +103,7 @@ def test_threads_search_each_sentence_once():
         start.wait()
         for row in range(len(LINES) * 20):
             arrays = found.of(np.array([row, (row + thread) % len(LINES)]))
-            assert listed(arrays, row, (LINES * 20)[row])[1] == [one[:3] for one in plain_edits((LINES * 20)[row])[1]]
+            assert listed(arrays, row, (LINES * 20)[row])[1] == [one[:3] for one in edits_of((LINES * 20)[row])[1]]
 
     with ThreadPoolExecutor(4) as pool:
         assert [*pool.map(search, range(4))] == [None] * 4
@@ -198,7 +195,7 @@ def test_a_saved_index_keeps_its_edits(tmp_path, monkeypatch):
     rows, first = np.arange(len(LINES)), NearMisses(index)
     texts = [first.texts(rows, epoch) for epoch in range(3)]
     (folder,) = (tmp_path / "index").glob("near-misses-*")
-    monkeypatch.setattr("una_fast.augment.near_misses.Sentence", None)  # nothing is found again
+    monkeypatch.setattr("una_fast.augment.near_misses.word_ends", None)  # nothing is found again
     again = NearMisses(una_fast.load_index(tmp_path / "index"))
     assert [again.texts(rows, epoch) for epoch in range(3)] == texts and again.fits(rows).any()
     with pytest.raises(TypeError):  # with other word lists, the stored edits are of no use

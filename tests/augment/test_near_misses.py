@@ -16,8 +16,8 @@ from support.reference import draw64
 from support.tokenizer_families import FAMILIES, bert_uncased
 from una_fast import InputError, InputWarning, NearMisses
 from una_fast.augment.counter_rng import seed_of
-from una_fast.augment.edits import Sentence
-from una_fast.augment.near_misses import BY_LISTS, EDITS, find_names
+from una_fast.augment.edits import listed_edits
+from una_fast.augment.near_misses import EDITS, find_names
 from una_fast.augment.word_lists import ENGLISH as ENGLISH_FILE
 from una_fast.augment.word_lists import read_word_lists
 
@@ -78,7 +78,7 @@ def test_draws_equal_a_plain_implementation(index):
     for epoch in range(3):
         for row, text in enumerate(near.texts(range(8), epoch)):
             bits = [draw64(seed, epoch, row, position, 0) for position in range(3)]
-            edits = {name: BY_LISTS[name](Sentence(QUESTIONS[row]), ENGLISH) for name in ("polarity", "number")}
+            edits = listed_edits(QUESTIONS[row], ENGLISH)
             weights = {name: {"polarity": 1, "number": 4}[name] for name in edits if edits[name]}
             if not weights:
                 assert len(text.split()) == len(QUESTIONS[row].split()) and text != QUESTIONS[row]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from una_fast.augment.edits import Sentence
 from una_fast.augment.word_lists import WordListFiles, WordLists, as_files, read_word_lists
 from una_fast.errors import InputError, suggests_keywords
 
@@ -32,14 +30,14 @@ def contradicts(first: str, second: str, *, word_lists: WordListFiles = None) ->
         if not isinstance(text, str):
             raise InputError(f"contradicts: {text!r} is not a str: give two texts")
     lists = _lists(*((file, _changed(file)) for file in as_files(word_lists)))
-    sides = [Sentence(text).words for text in (first, second)]
+    sides = [lists.finder.words(text)[0] for text in (first, second)]
     a, b = map(set, sides)
     if 2 * len(a & b) < max(len(a), len(b)):
         return False
     negations = sum(word in lists.negative for words in sides for word in words)
     only = a - b - lists.negative, b - a - lists.negative  # a negation is not counted as the opposite of "always" too
     opposites = min(_n_opposites(*pair, lists) for pair in (only, only[::-1]))
-    return (negations + opposites) % 2 > 0 or _numbers(sides[0], lists) != _numbers(sides[1], lists)
+    return (negations + opposites) % 2 > 0 or lists.finder.number_words(first) != lists.finder.number_words(second)
 
 
 @lru_cache(maxsize=16)
@@ -54,9 +52,3 @@ def _changed(file: str | Path) -> int:
 
 def _n_opposites(these: set[str], those: set[str], lists: WordLists) -> int:
     return sum(not those.isdisjoint(lists.opposites.get(word, ())) for word in these)
-
-
-def _numbers(words: Sequence[str], lists: WordLists) -> set[str]:
-    return {
-        word for i, word in enumerate(words) if word[0].isdecimal() or (word in lists.classes and lists.allow(words, i))
-    }

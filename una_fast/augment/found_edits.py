@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +11,9 @@ from itertools import chain
 
 import numpy as np
 
+from una_fast._kernels.edits.finder import FoundBatch
 from una_fast._kernels.ids import rewrite
 from una_fast.arrays import ID, POINTER, RaggedArray, StringTable, extended
-from una_fast.augment.edits import Edit
 from una_fast.augment.split_sentences import NO_STRINGS, SplitSentences
 from una_fast.augment.surface import CHARACTERS
 from una_fast.index.index import Index
@@ -32,8 +32,8 @@ DTYPES: dict[str, type[np.generic]] = {
     "options_utf8": np.uint8,
     "options_offsets": POINTER,
 }
-# Yields, for each of some rows, its text and its edits of each kind
-FindEdits = Callable[[np.ndarray], Iterable[tuple[str, Sequence[Sequence[Edit]]]]]
+# Adds the edits of each kind of some rows to a batch, with places in bytes
+FindEdits = Callable[[np.ndarray, FoundBatch], None]
 
 
 class FoundEdits:
@@ -57,38 +57,26 @@ class FoundEdits:
         """Return all arrays, in which the edits of the sentences `rows` are known."""
         if (self.arrays["slots"][rows] < 0).any():
             with self._lock:
-                lists: list[tuple[str, ...]] = []  # the new lists of options
                 missing = np.unique(rows[self.arrays["slots"][rows] < 0])
                 try:
                     if len(missing):  # else another thread found them while this one waited
-                        self._add(missing, lists)
+                        self._add(missing)
                 except BaseException:  # such as Ctrl-C: no later edit may refer to lists that are not in `arrays`
-                    for key in lists:
-                        self._lists.pop(key, None)
+                    self._lists = {key: number for key, number in self._lists.items() if number < self._n_lists}
                     raise
         return self.arrays
 
-    def _add(self, rows: np.ndarray, lists: list[tuple[str, ...]]) -> None:
-        counts: list[int] = []
-        edits: list[tuple[int, int, int]] = []  # start, stop, list
-        for text, by_kind in self._find(rows):
-            places = None if text.isascii() else _byte_places(text)
-            for found in by_kind:
-                counts.append(len(found))
-                for start, stop, options, _ in found:
-                    if (number := self._lists.get(key := tuple(options), -1)) < 0:
-                        number = self._n_lists + len(lists)
-                        lists.append(key)
-                        self._lists[key] = number
-                    edits.append((start, stop, number) if places is None else (places[start], places[stop], number))
-        table, options = np.array(edits, dtype=ID).reshape(-1, 3), [*chain.from_iterable(lists)]
+    def _add(self, rows: np.ndarray) -> None:
+        found = FoundBatch(self._lists, self._n_lists)
+        self._find(rows, found)
+        table, lists, options = found.table, found.lists, [*chain.from_iterable(found.lists)]
         utf8, old, arrays = "".join(options).encode(), self.arrays, {}
         sizes = map(len, options if len(utf8) == sum(map(len, options)) else map(str.encode, options))
-        for name, column in (("starts", 0), ("stops", 1), ("edits_values", 2)):
-            arrays[name] = extended(old[name], self._n_edits, table[:, column])
-        arrays["edits_indptr"] = _more(old["edits_indptr"], self._n_slots * self.n_kinds, counts)
-        arrays["list_bounds"] = _more(old["list_bounds"], self._n_lists, [*map(len, lists)])
-        arrays["options_offsets"] = _more(old["options_offsets"], self._n_options, [*sizes])
+        for k, name in enumerate(("starts", "stops", "edits_values")):
+            arrays[name] = extended(old[name], self._n_edits, table[:, k])
+        arrays["edits_indptr"] = _more(old["edits_indptr"], self._n_slots * self.n_kinds, found.bounds)
+        arrays["list_bounds"] = _more(old["list_bounds"], self._n_lists, np.cumsum([*map(len, lists)], dtype=POINTER))
+        arrays["options_offsets"] = _more(old["options_offsets"], self._n_options, np.cumsum([*sizes], dtype=POINTER))
         arrays["options_utf8"] = extended(old["options_utf8"], self._n_bytes, np.frombuffer(utf8, np.uint8))
         self.arrays = {**old, **arrays}  # other threads may still use the old arrays
         self._n_edits, self._n_lists = self._n_edits + len(table), self._n_lists + len(lists)
@@ -160,15 +148,9 @@ class _IncompleteError(Exception):
     """Not all edits are known."""
 
 
-def _byte_places(text: str) -> list[int]:
-    """Return where each character of `text` starts in UTF-8, and its size."""
-    codes = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    return [0, *np.cumsum(1 + (codes >= 0x80) + (codes >= 0x800) + (codes >= 0x10000)).tolist()]
-
-
-def _more(bounds: np.ndarray, n: int, lengths: Sequence[int]) -> np.ndarray:
-    """Add the bounds of more rows, of these lengths, to the `bounds` of n rows."""
-    return extended(bounds, n + 1, bounds[n] + np.cumsum(np.array(lengths, dtype=POINTER)))
+def _more(bounds: np.ndarray, n: int, ends: np.ndarray) -> np.ndarray:
+    """Add the bounds of more rows to the `bounds` of n rows. ends: where each row ends, from the start of the first."""
+    return extended(bounds, n + 1, bounds[n] + ends)
 
 
 def _checksum(arrays: Arrays) -> np.ndarray:

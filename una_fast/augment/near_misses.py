@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
+from una_fast._kernels.edits.finder import FoundBatch
 from una_fast._kernels.ids import rewrite
 from una_fast.augment.base import Explanation, KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
-from una_fast.augment.edits import WORD, Edit, Sentence, number_edits, polarity_edits, swap_edits
+from una_fast.augment.edits import BY_LISTS, WORD, Edit, listed_edits, swap_edits, word_ends
 from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.surface import KeptSurface, WriteIds
-from una_fast.augment.word_lists import FUNCTION, WordListFiles, WordLists, read_word_lists
+from una_fast.augment.word_lists import FUNCTION, WordListFiles, read_word_lists
 from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError, is_number, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index, empty_index
 from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 
-BY_LISTS: dict[str, Callable[[Sentence, WordLists], list[Edit]]] = {"polarity": polarity_edits, "number": number_edits}
 EDITS = (*BY_LISTS, "name", "swap", "word")
 USUAL: Mapping[str, float] = MappingProxyType({"polarity": 1, "number": 4})
 FIRST_WORD = re.compile(WORD)
@@ -120,7 +120,7 @@ class NearMisses(TextAugmentation):
             self._add_kernels(index, seed)
             self._load_found()
             self._warn_of_other_language()
-        elif beyond := [*("tokenizer",) * (tokenizer is not None), *self._weights.keys() - BY_LISTS.keys()]:
+        elif beyond := [*("tokenizer",) * (tokenizer is not None), *self._weights.keys() - BY_LISTS]:
             raise InputError(f"{beyond[0]}: needs an index: give NearMisses(index, ...)")
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._id_writer(self.tokens)
@@ -153,24 +153,29 @@ class NearMisses(TextAugmentation):
                 advice = "" if self.word_lists else ". The word lists are English: give word_lists=FILE"
                 warn_user(f"edits: {name} fits {n} of {len(rows)} sentences; the others get another edit{advice}")
 
-    def _find(self, source: SplitSentences, rows: np.ndarray) -> Iterator[tuple[str, list[list[Edit]]]]:
-        """Yield the text of each sentence in `rows`, and its edits of each kind in `_listed`.
+    def _find(self, source: SplitSentences, rows: np.ndarray, found: FoundBatch) -> None:
+        """Add the edits of each sentence in `rows` to `found`, of each kind in `_listed`."""
+        find, n_kinds = self._lists.finder.find, len(self._listed)
+        for row, text in zip(rows.tolist(), source.texts(rows), strict=True):
+            find(text, found, word_ends(text, self._own_words(source, row)))
+            if "swap" in self._listed:
+                found.add(self._swaps(source, row, text))
+            found.to_bytes(text, n_kinds)
+
+    def _own_words(self, source: SplitSentences, row: int) -> list[str]:
+        """Return the words of a sentence that `EditFinder` does not find itself.
 
         Text in scripts without spaces is split into the words of the index. Other text is split by the rules of
-        `Sentence`, which keep "don't" and "12.5" whole, unlike the word tokenizers in NAMED.
+        `EditFinder`, which keep "don't" and "12.5" whole, unlike the word tokenizers in NAMED.
         """
-        for row, text in zip(rows.tolist(), source.texts(rows), strict=True):
-            sentence = Sentence(text, source.strings(source.words[row]) if self._has_own_words else ())
-            found = [find(sentence, self._lists) for find in BY_LISTS.values()]
-            if "swap" in self._listed:
-                found.append(self._swaps(sentence, source.words[row]))
-            yield text, found
+        return source.strings(source.words[row]) if self._has_own_words else []
 
-    def _swaps(self, sentence: Sentence, ids: np.ndarray) -> list[Edit]:
+    def _swaps(self, source: SplitSentences, row: int, text: str) -> list[Edit]:
+        ids = source.words[row]
         seen = ids[ids < self.index.n_terms]
         terms = map(str.lower, self.index.terms.take(seen))
         importance = dict(zip(terms, self.index.idf[seen].tolist(), strict=True))
-        return swap_edits(sentence, importance, self._function_words)
+        return swap_edits(text, importance, self._function_words, self._lists, self._own_words(source, row))
 
     def _can_make(self, source: SplitSentences, rows: np.ndarray) -> np.ndarray:
         """Return whether a kernel can make each kind in `_kinds`: uint8 (n_rows, n_kinds)."""
@@ -295,14 +300,16 @@ class NearMisses(TextAugmentation):
             InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.
         """
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
-        ((text, found),), (result,) = self._find(source, row), self._texts(source, row, key)
-        drawn, by_kind = self._draw(source, row, key), dict(zip(self._listed, found, strict=True))
+        (text,), (result,) = source.texts(row), self._texts(source, row, key)
+        drawn, by_kind = self._draw(source, row, key), listed_edits(text, self._lists, self._own_words(source, 0))
+        if "swap" in self._listed:
+            by_kind["swap"] = self._swaps(source, 0, text)
         can_make = dict(zip(self._kinds, self._can_make(source, row)[0].tolist(), strict=True))
         fitting = [name for name in self._weights if by_kind.get(name) or can_make[name]]
         name = "" if drawn.kinds[0] == NO_KIND or result == text else self._kinds[drawn.kinds[0]]
         edit = Edit(0, 0, ("",), "")
         if drawn.edits[0] >= 0:
-            edit = [*chain.from_iterable(found)][drawn.edits[0]]
+            edit = [*chain.from_iterable(by_kind.values())][drawn.edits[0]]
             edit = edit._replace(options=(result[edit.start : len(result) - len(text) + edit.stop],))
         elif drawn.kinds[0] != NO_KIND:
             edit = difference(text, result, f"the most important {name} of the sentence")

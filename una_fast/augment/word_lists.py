@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import xxhash
 
+from una_fast._kernels.edits.finder import GUARDS, EditFinder
 from una_fast.errors import InputError, nearest
 from una_fast.storage.files import numbered_lines
 
 ENGLISH = Path(__file__).with_name("english.txt")
 NEVER = "(?!)"  # matches nothing
-NUMBER = "#"  # stands for any number in digits in the sections GUARDS
-END = "."  # stands for the start or the end of the text there
-REACH = 3  # how many words before a word [only after] checks
-NEAR = 8  # how many words before and after a word [not near] checks
-GUARDS = "not near", "only after", "right after", "only before", "not after", "not before"
 DIVIDERS = {  # sections with several items per line, and the separators of the items
     "opposites": r"[\t,]",
     "auxiliaries": ",",
@@ -32,7 +29,6 @@ WORDS = (
 )
 SECTIONS = (*DIVIDERS, "negations", *WORDS)
 VOWELS = frozenset("aeiou")
-NO_WORDS: frozenset[str] = frozenset()
 Line = tuple[str, ...]
 WordListFiles = str | Path | Iterable[str | Path] | None
 
@@ -56,47 +52,28 @@ class WordLists:
         self.words = {name: frozenset(" ".join(line[0] for line in lines[name]).split()) for name in WORDS}
         first_words = [words[0] for words in negations]
         self.negative = self.words["negative words"].union(self.affirmed, first_words)  # all words that negate
-        # each word that a polarity edit can change -> the rule that finds the edit, see `edits.polarity_edits`
+        # each word that a polarity edit can change -> the rule that finds the edit, see `EditFinder`
         self.roles = dict.fromkeys(self.opposites, "opposite") | dict.fromkeys(self.affirmed, "affirmed")
         if self.negation:
             self.roles |= dict.fromkeys(self.negated, "auxiliary") | {words[0]: "negation" for words in negations}
             self.roles |= dict.fromkeys(["to"] if self.words["before infinitives"] else [], "infinitive")
-        self._guards: dict[str, dict[str, frozenset[str]]] = {}
+        self.guards: dict[str, dict[str, frozenset[str]]] = {}  # by word and section: what must or must not be near
         for name in GUARDS:
             for words, near in lines[name]:
                 for word in words.split():
-                    guard = self._guards.setdefault(word, {})
+                    guard = self.guards.setdefault(word, {})
                     guard[name] = guard.get(name, frozenset()) | {*near.split()}
+
+    @cached_property
+    def finder(self) -> EditFinder:
+        """What finds edits by these lists."""
+        return EditFinder(self)
 
     def article(self, text: str) -> str:
         """Return "an" if `text` begins with a vowel, "8", "11" or "18", and is no exception, else "a"."""
         word = re.split(r"[\s,.-]", text.lower(), maxsplit=1)[0]
         begins = word.startswith("8") or word in ("11", "18") if word[:1].isdecimal() else word[:1] in VOWELS
         return "an" if begins != (word in self.words["a or an"]) else "a"
-
-    def allow(self, words: Sequence[str], i: int, word: str = "") -> bool:
-        """Return whether the words near word i allow a change: "up" may change only after a word such as "turn".
-
-        word: the word that is checked as word i; by default, the one in `words`, or NUMBER for digits.
-        """
-        if not (guard := self._guards.get(word or _neighbour(words[i]))):
-            return True
-        before = _neighbour(words[i - 1]) if i else END
-        after = _neighbour(words[i + 1]) if i + 1 < len(words) else END
-        if before in guard.get("not after", NO_WORDS) or after in guard.get("not before", NO_WORDS):
-            return False
-        if "not near" in guard and not guard["not near"].isdisjoint(words[max(0, i - NEAR) : i + NEAR + 1]):
-            return False
-        if before not in guard.get("right after", (before,)):
-            return False
-        only_after = guard.get("only after", NO_WORDS)
-        if before in only_after or not only_after.isdisjoint(words[max(0, i - REACH) : i]):
-            return True
-        return after in guard.get("only before", NO_WORDS if only_after else (after,))
-
-
-def _neighbour(word: str) -> str:
-    return NUMBER if word[0].isdecimal() else word
 
 
 def _others(lines: Sequence[Line]) -> dict[str, Line]:

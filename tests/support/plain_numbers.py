@@ -1,4 +1,4 @@
-"""Numbers in digits that are close to another number, in the same script and notation."""
+"""The plain reference of `near_numbers`: numbers close to another one, in the same script and notation."""
 
 from __future__ import annotations
 

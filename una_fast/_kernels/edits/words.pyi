@@ -1,0 +1,1 @@
+MARKS: str
