@@ -44,6 +44,7 @@ REFERENCES = {  # for each kernel, the reference that its time is divided by
     "near-misses, token_ids": "tokenizer",
     "near-misses, texts": "tokenizer",
     "near-misses, augment": "tokenizer",
+    "near-misses, edits found": "tokenizer",
     "token_ids, 2 threads": "token_ids",  # above 1 if the threads write common cache lines
     "anchor_ids, 2 threads": "anchor_ids",
 }
@@ -55,6 +56,8 @@ def works() -> tuple[Works, dict[str, int]]:
     from transformers import AutoTokenizer
 
     import una_fast
+    from una_fast._kernels.edits.finder import FoundBatch
+    from una_fast.augment.word_lists import read_word_lists
 
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
     lines = list(synthetic_sentences(SENTENCES))
@@ -66,6 +69,13 @@ def works() -> tuple[Works, dict[str, int]]:
     near_index, epochs = una_fast.build_index(dated, n_jobs=1), count()
     near = una_fast.NearMisses(near_index, tokenizer=tokenizer, n_jobs=1)
     near.texts(range(SENTENCES))  # the first epoch finds the edits
+    finder = read_word_lists().finder
+
+    def find_edits() -> None:
+        found = FoundBatch({}, 0)
+        for line in dated[:SAMPLE]:
+            finder.find(line, found)
+
     sample, rng, memory = lines[:SAMPLE], np.random.default_rng(0), np.ones(1 << 23)
     batch, places = rng.integers(0, SENTENCES, BATCH), rng.integers(0, len(memory), 64 * BATCH)
     out = una.token_ids(batch)
@@ -82,10 +92,11 @@ def works() -> tuple[Works, dict[str, int]]:
         "near-misses, token_ids": lambda: near.token_ids(batch, next(epochs), out=out),
         "near-misses, texts": lambda: near.texts(batch, next(epochs)),
         "near-misses, augment": lambda: near.augment(dated[:SAMPLE]),
+        "near-misses, edits found": find_edits,
         "token_ids, 2 threads": lambda: una_2.token_ids(batch, out=out),
         "anchor_ids, 2 threads": lambda: una_2.tokens.anchor_ids(batch, out=out),
     }
-    of_sample = "nltk", "tokenizer", "augment", "near-misses, augment"
+    of_sample = "nltk", "tokenizer", "augment", "near-misses, augment", "near-misses, edits found"
     handled = dict.fromkeys(made, BATCH) | dict.fromkeys(of_sample, SAMPLE)
     return made, handled | {"index": 5 * SAMPLE}
 
