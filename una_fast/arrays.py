@@ -149,7 +149,11 @@ class StringTable(Sequence[str]):
     def __getitem__(self, i: slice) -> list[str]: ...
     def __getitem__(self, i: int | np.integer | slice) -> str | list[str]:
         if isinstance(i, slice):
-            return [*self.take(np.arange(*i.indices(len(self))))]
+            start, stop, step = i.indices(len(self))
+            if step != 1 or stop < start:
+                return [*self.take(np.arange(start, stop, step))]
+            bounds = self.offsets[start : stop + 1]  # without a copy by Arrow, which takes 40 us
+            return [*StringTable(self.utf8[bounds[0] : bounds[-1]], bounds - bounds[0])]
         n = len(self)
         if not -n <= i < n:
             raise IndexError(f"index {i} of a table of {n} strings")
