@@ -56,6 +56,7 @@ def test_a_run_writes_a_verifier_and_one_seed_gives_the_same_bits(arguments, tmp
     assert steps == [0, 1, 2, 3, 4]
     verifier = una_fast.Verifier(run)
     assert 0 < verifier.near_miss([("The cat visited the dog.", "The dog visited the cat.")])[0] < 1
+    assert json.loads((run / SETTINGS).read_text())["least_shared"] == 0.35
     arguments[arguments.index("--output") + 1] = str(tmp_path / "again")
     assert main([*arguments, "--max-steps", "5"]) == 0
     assert weights(tmp_path / "again") == weights(run)
@@ -159,6 +160,7 @@ def test_labelled_pairs_change_the_verifier(arguments, tmp_path):
     (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
     added = ["--max-steps", "150", "--pairs", str(tmp_path / "pairs.tsv"), "--learning-rate", "0.01"]
     assert main([*arguments, *added]) == 0
+    assert json.loads((tmp_path / "run" / SETTINGS).read_text())["least_shared"] == 0  # distant labels were learned
     found = una_fast.Verifier(tmp_path / "run").near_miss([pair[:2] for pair in pairs])
     labels = np.array([label for *_, label in pairs])
     assert found[labels == 0].mean() > found[labels == 1].mean() + 0.3

@@ -121,6 +121,14 @@ def test_it_abstains_where_nothing_was_learned(verifier, pair):
     assert verifier.near_miss([pair])[0] == 0 and verifier.accepts([pair])[0]
 
 
+def test_it_abstains_where_two_texts_share_too_few_tokens(verifier):
+    settings = replace(verifier._settings, least_shared=0.5)
+    strict = Verifier.of(settings, verifier._model, verifier._encoder)
+    pairs = [("the cat saw", "the cat fell"), ("the cat", "the dog"), ("the the cat", "cat the saw")]
+    found, expected = strict.near_miss(pairs), verifier.near_miss(pairs)  # 2 of 4, 1 of 3 and 2 of 3 tokens are shared
+    assert np.allclose(found, expected * [1, 0, 1], atol=1e-5) and (expected > 0).all()
+
+
 def test_a_text_of_one_token_and_of_the_most_tokens_is_judged(verifier):
     most = " ".join(["the"] * 40)
     found = verifier.near_miss([("the", "a"), (most, "a"), (f"{most} the", "a")])
@@ -242,6 +250,7 @@ def changed(folder, **values):
         (lambda f: changed(f, width="16"), "width is '16'"),
         (lambda f: changed(f, heads=3), "width 16, heads 3"),
         (lambda f: changed(f, threshold=None), "threshold None"),
+        (lambda f: changed(f, least_shared="all"), "least_shared 'all'"),
         (lambda f: changed(f, scripts=[3]), "not text"),
         (lambda f: changed(f, extra=1), "cannot be read"),
     ],

@@ -16,9 +16,11 @@ def test_the_figures_of_a_gate():
     cosines = np.array([0.95, 0.9, 0.85, 0.7, 0.97, 0.88, 0.86, 0.5])
     found = np.array([0.1, 0.2, 0.9, 0.1, 0.8, 0.9, 0.1, 0.1])
     scores = PairScores(cosines, same, np.array(["x", "x", "y", "y", "x", "x", "y", "y"]))
-    figures = verifier.figures(scores, scores, found, 0.5)
+    checked = np.array([0, 0, 1, 0, 1, 0, 0, 0], bool)
+    figures = verifier.figures(scores, scores, found, checked, 0.5)
     assert figures["right"] == 50 and figures["false"] == 25  # the pairs 0, 1 and 6 pass
     assert figures["cosine_right"] == 50  # above 0.88, the second highest of the near-misses
+    assert figures["check_right"] == 50  # above 0.86, the second highest that does not contradict, without pair 2
     assert figures["rejected"] == 25 and figures["overlap"] == figures["cosine"] == round(100 * scores.auc, 2)
     assert figures["x 1"] == 0 and figures["y 1"] == 50 and figures["x 0"] == 100 and figures["y 0"] == 0
 
@@ -29,7 +31,7 @@ def test_runs_are_kept_by_name_and_seed(tmp_path, monkeypatch):
     for seed, value in (("42", 50.0), ("0", 60.0)):
         verifier.keep("own", {seed: {"threshold": 0.5, "scores": {"set": {**scores["set"], "right": value}}}})
     kept = results.read_evidence()["verifiers"]["own"]
-    assert [*kept] == ["42", "0"] and verifier.table(kept).splitlines()[2].count("50.0") == 6
+    assert [*kept] == ["42", "0"] and verifier.table(kept).splitlines()[2].count("50.0") == 7
     assert "| 55.0 |" in verifier.table(kept)
 
 

@@ -42,7 +42,7 @@ class Pairs:
     def __init__(self, pairs: Sequence[Pair], seed: int):
         order = np.random.default_rng(seed).permutation(len(pairs))
         self.pairs = [pairs[i] for i in order]
-        self._n_back = max(2, round(HELD_BACK * len(pairs)))
+        self._n_back = max(min(50, len(pairs) // 2), round(HELD_BACK * len(pairs)))
         self._texts: dict[str, EncodedText] = {}
 
     @property
@@ -78,8 +78,8 @@ class Pairs:
         return texts, np.array([pair.near_miss for pair in pairs], np.float32)
 
     def held_back(self) -> tuple[list[tuple[EncodedText, EncodedText]], NDArray[np.float32]]:
-        """Return the pairs that no step sees, and their labels, 1 for a near-miss: float32 (n,)."""
-        return self._encoded(self.pairs[: self._n_back])
+        """Return the pairs that no step sees, without distant ones, and their labels, 1 for a near-miss: float32."""
+        return self._encoded([pair for pair in self.pairs[: self._n_back] if not pair.kind.endswith("distant")])
 
     def batch(
         self, step: int, size: int, seed: int

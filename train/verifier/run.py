@@ -37,6 +37,7 @@ WARM_UP = 50  # steps
 SMOOTHING = 0.03  # of labels, because some of the made pairs are wrong
 WEIGHT_DECAY, LARGEST_GRADIENT = 0.01, 1.0
 LOWEST_RATE = 0.02  # share of the learning rate at the last step
+LEAST_SHARED = 0.35  # of the distinct tokens; pairs with less in common are left to the cosine
 MOST_REJECTED = 0.05  # share of the held-back pairs of the same meaning that the threshold rejects
 
 
@@ -69,7 +70,8 @@ def _train(values: dict[str, Any], output: Path) -> int:
         progress, state = load_checkpoint(output)
     pairs.encode(encoder)
     settings = VerifierSettings(
-        encoder.digest, encoder.width, scripts=pairs.scripts, width=values["width"], layers=values["layers"],
+        encoder.digest, encoder.width, scripts=pairs.scripts, least_shared=0.0 if values["pairs"] else LEAST_SHARED,
+        width=values["width"], layers=values["layers"],
         note={"corpus": [Path(name).name for name in values["corpus"]], "seed": values["seed"]},
     )  # fmt: skip
     steps = Steps(values, settings, pairs, encoder, device)

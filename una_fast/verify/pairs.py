@@ -158,9 +158,9 @@ class PairMaker:
             if pair.near_miss and first == second:
                 continue
             extra = draws.unit()
-            if first == second or extra < 0.2:
+            if first == second or extra < 0.4:
                 first = reworded(first, 1, self._harmless, draws)[0]
-            if extra < 0.1:
+            if extra < 0.2:
                 second = reworded(second, 1, self._harmless, draws)[0]
             if first != second:
                 yield pair._replace(first=first, second=second)

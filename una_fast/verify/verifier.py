@@ -35,6 +35,7 @@ class VerifierSettings:
         encoder_width: width of its token embeddings.
         threshold: probability above which a pair counts as a near-miss.
         scripts: the scripts of the training text, by the first word of their letters' Unicode names.
+        least_shared: smallest share of distinct tokens in common of two texts that are judged.
         max_tokens: the largest number of tokens of a text that is judged.
         width, heads, layers: the shape of the network.
         note: where the training data is from and what it is licensed under; shown nowhere.
@@ -44,6 +45,7 @@ class VerifierSettings:
     encoder_width: int
     threshold: float = 0.5
     scripts: tuple[str, ...] = ("LATIN",)
+    least_shared: float = 0.0
     max_tokens: int = 64
     width: int = 128
     heads: int = 4
@@ -60,7 +62,8 @@ class Verifier:
 
     A pair of texts in either order gets the same result, to the bit. Where nothing was learned, the verifier abstains:
     a pair has the probability 0 if a text is empty, has more than 64 tokens, or is in another script than the training
-    text. A pair with the same tokens also has 0.
+    text, and, unless labelled pairs were learned, if the two share fewer than 35% of their distinct tokens. A pair with
+    the same tokens also has 0.
 
     Args:
         folder: what `train.verifier` wrote. None opens the packaged verifier for all-MiniLM-L6-v2.
@@ -227,7 +230,7 @@ class Verifier:
         out = np.zeros(len(pairs), np.float32)
         ordered = [pair if _key(pair[0]) <= _key(pair[1]) else pair[::-1] for pair in pairs]
         device = next(self._model.parameters()).device
-        for rows in _batches(ordered):
+        for rows in _batches(ordered, self._settings.least_shared):
             batch = make_batch([ordered[row] for row in rows], self._encoder.words)
             logits = self._model(batch.to(device)).float().cpu()
             out[rows] = torch.sigmoid(logits).numpy()
@@ -242,10 +245,17 @@ def _key(text: EncodedText) -> tuple[int, bytes, bytes]:
     return len(text.token_ids), text.token_ids.tobytes(), text.embeddings.tobytes()
 
 
-def _batches(pairs: Sequence[tuple[EncodedText, EncodedText]]) -> Iterator[list[int]]:
+def _is_judged(a: EncodedText, b: EncodedText, least_shared: float) -> bool:
+    """Return whether both texts have tokens, not the same ones, and share enough of them."""
+    if not len(a.token_ids) or not len(b.token_ids) or np.array_equal(a.token_ids, b.token_ids):
+        return False
+    ids, others = set(a.token_ids.tolist()), set(b.token_ids.tolist())
+    return len(ids & others) >= least_shared * len(ids | others)
+
+
+def _batches(pairs: Sequence[tuple[EncodedText, EncodedText]], least_shared: float) -> Iterator[list[int]]:
     """Yield the rows of pairs to judge, in batches of similar length."""
-    rows = [i for i, (a, b) in enumerate(pairs) if len(a.token_ids) and len(b.token_ids)]
-    rows = [i for i in rows if not np.array_equal(pairs[i][0].token_ids, pairs[i][1].token_ids)]
+    rows = [i for i, (a, b) in enumerate(pairs) if _is_judged(a, b, least_shared)]
     lengths = {i: sum(len(text.token_ids) for text in pairs[i]) for i in rows}
     batch: list[int] = []
     for row in sorted(rows, key=lambda i: lengths[i]):
@@ -316,7 +326,8 @@ def _check(settings: VerifierSettings) -> None:
         value = getattr(settings, name)
         if type(value) is not int or not 0 < value <= most:
             raise ValueError(f"{name} is {value!r}")
-    if settings.width % settings.heads or not is_number(settings.threshold):
-        raise ValueError(f"width {settings.width}, heads {settings.heads}, threshold {settings.threshold!r}")
+    if settings.width % settings.heads or not is_number(settings.threshold) or not is_number(settings.least_shared):
+        shape = f"width {settings.width}, heads {settings.heads}"
+        raise ValueError(f"{shape}, threshold {settings.threshold!r}, least_shared {settings.least_shared!r}")
     if not isinstance(settings.encoder, str) or not all(isinstance(script, str) for script in settings.scripts):
         raise ValueError("encoder or scripts is not text")
