@@ -38,7 +38,7 @@ SMOOTHING = 0.03  # of labels, because some of the made pairs are wrong
 WEIGHT_DECAY, LARGEST_GRADIENT = 0.01, 1.0
 LOWEST_RATE = 0.02  # share of the learning rate at the last step
 LEAST_SHARED = 0.35  # of the distinct tokens; pairs with less in common are left to the cosine
-MOST_REJECTED = 0.05  # share of the held-back pairs of the same meaning that the threshold rejects
+MOST_REJECTED = 0.04  # share of the held-back pairs of the same meaning that the threshold rejects
 
 
 def train_verifier(values: dict[str, Any]) -> int:
