@@ -1,1 +1,10 @@
-MARKS: str
+# made from words.pyx by tools/stubs.py
+from typing import Any
+
+MARKS: Any
+class Lexicon:
+    ids: dict
+    def __init__(self, words: Any) -> None: ...
+class Words:
+    text: str
+    def __init__(self, lexicon: Lexicon) -> None: ...
