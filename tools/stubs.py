@@ -16,6 +16,7 @@ DTYPES = {
     "uint64_t": "uint64", "Py_ssize_t": "intp",
 }  # fmt: skip
 SCALARS = {"double": "float", "float": "float", "bint": "bool", "bool": "bool", "object": "Any"}
+GENERIC = {"dict": "dict[Any, Any]", "list": "list[Any]", "set": "set[Any]", "tuple": "tuple[Any, ...]"}
 CLASS = re.compile(r"^cdef class (\w+)(?:\((\w+)\))?:\n((?:(?: .*)?\n)*)", re.MULTILINE)
 METHOD = re.compile(r"^( *)def (\w+)\((.*?)\)(?: -> ([\w.]+))?:\n", re.MULTILINE | re.DOTALL)
 COMMA = re.compile(r",(?![^\[]*\])")  # outside brackets
@@ -32,8 +33,13 @@ def stub_of(source: Path) -> str:
     parts = [f"{name}: Any" for names in CONSTANTS.findall(text) for name in names.split(", ")]
     parts += [_function(match, text) for match in METHOD.finditer(text) if not match[1] and match[2][0] != "_"]
     for name, base, body in CLASS.findall(text):
+        if name.startswith("_"):
+            continue
         fields = [f"{field}: {_type(kind, text)}" for kind, field in FIELD.findall(declared.get(name, "") + body)]
-        methods = [_function(match, text) for match in METHOD.finditer(body) if not HIDDEN.match(match[2])]
+        methods = []
+        for match in METHOD.finditer(body):
+            if not HIDDEN.match(match[2]):
+                methods += ["@property"] * body[: match.start()].endswith("@property\n") + [_function(match, text)]
         lines = "".join(f"    {line}\n" for line in [*fields, *methods]) or "    ...\n"
         parts.append(f"class {name}({base}):\n{lines}" if base else f"class {name}:\n{lines}")
     body = "\n".join(part.rstrip("\n") for part in parts)
@@ -70,7 +76,7 @@ def _type(kind: str, text: str) -> str:
     base = base.strip()
     if view:
         return f"NDArray[np.{DTYPES[base]}]"
-    return SCALARS.get(base, "int" if base in DTYPES else base or "Any")
+    return (SCALARS | GENERIC).get(base, "int" if base in DTYPES else base or "Any")
 
 
 def _imports(source: Path, body: str) -> str:

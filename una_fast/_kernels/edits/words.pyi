@@ -3,7 +3,7 @@ from typing import Any
 
 MARKS: Any
 class Lexicon:
-    ids: dict
+    ids: dict[Any, Any]
     def __init__(self, words: Any) -> None: ...
 class Words:
     text: str
