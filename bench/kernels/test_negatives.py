@@ -11,9 +11,12 @@ import pytest
 import una_fast
 from bench import peers
 from support import reference
+from una_fast._kernels.edits.finder import FoundBatch
+from una_fast.augment.word_lists import read_word_lists
 from una_fast.options import parse_edits
 
 IDS, RADII, TEXT = "token_ids", "token_ids by radius", "negatives as text"
+FIRST_PASS = "near-misses: first pass, and of other text"
 BATCH = 4_096
 CALLS = 16  # batches per round, each of other rows: as in training, the rows are not in cache
 REFERENCE_SENTENCES = 200
@@ -72,6 +75,30 @@ def test_near_misses(note, size: int, index: Any, tokenizer: Any, edits: str) ->
     near = una_fast.NearMisses(index, edits=parse_edits(edits), tokenizer=tokenizer, n_jobs=1)
     rows = batches(size, BATCH, 2)
     note(IDS, size, f"una_fast.NearMisses, {edits}, 1 thread", 2 * BATCH, lambda: run_ids(near, rows), rounds=3)
+
+
+def test_near_misses_as_text(note, size: int, index: Any) -> None:
+    near = una_fast.NearMisses(index, n_jobs=1)
+    (rows,) = batches(size, BATCH, 1)
+    note(TEXT, size, "una_fast.NearMisses", BATCH, lambda: near.texts(rows), rounds=5)
+
+
+@pytest.mark.parametrize("label", ["una_fast: edits found", "una_fast.NearMisses.augment", "fast tokenizer only"])
+def test_first_pass_of_near_misses(note, size: int, lines: list[str], tokenizer: Any, label: str) -> None:
+    sample, finder = lines[:TOKENIZER_SENTENCES], read_word_lists().finder
+    near = una_fast.NearMisses(n_jobs=1)
+
+    def find_edits() -> None:
+        found = FoundBatch({}, 0)
+        for line in sample:
+            finder.find(line, found)
+
+    work = {
+        "una_fast: edits found": find_edits,
+        "una_fast.NearMisses.augment": lambda: near.augment(sample),
+        "fast tokenizer only": lambda: peers.tokenizer_batch(tokenizer, sample),
+    }[label]
+    note(FIRST_PASS, size, label, len(sample), work, rounds=5)
 
 
 @pytest.mark.parametrize("radius", [10, 100, 1_000, 4_000, 40_000])
