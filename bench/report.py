@@ -40,6 +40,12 @@ HEADLINES = (  # name of the row, operation of a benchmark, our contender, the p
         "fast tokenizer",
     ),
     ("a negative as text (default)", "negatives as text", DEFAULT_SURFACE, "nlpaug TfIdfAug"),
+    (
+        "a near-miss as token ids, from the second epoch",
+        "token_ids",
+        "una_fast.NearMisses, polarity:1,number:4, 1 thread",
+        "fast tokenizer",
+    ),
     ("building an index, per sentence, all cores", "index: build and save", "una_fast", "released code"),
     ("a sentence as token ids, all cores", "anchors: encode", "una_fast, terms included", "fast tokenizer"),
 )

@@ -77,12 +77,6 @@ def test_near_misses(note, size: int, index: Any, tokenizer: Any, edits: str) ->
     note(IDS, size, f"una_fast.NearMisses, {edits}, 1 thread", 2 * BATCH, lambda: run_ids(near, rows), rounds=3)
 
 
-def test_near_misses_as_text(note, size: int, index: Any) -> None:
-    near = una_fast.NearMisses(index, n_jobs=1)
-    (rows,) = batches(size, BATCH, 1)
-    note(TEXT, size, "una_fast.NearMisses", BATCH, lambda: near.texts(rows), rounds=5)
-
-
 @pytest.mark.parametrize("label", ["una_fast: edits found", "una_fast.NearMisses.augment", "fast tokenizer only"])
 def test_first_pass_of_near_misses(note, size: int, lines: list[str], tokenizer: Any, label: str) -> None:
     sample, finder = lines[:TOKENIZER_SENTENCES], read_word_lists().finder
@@ -120,6 +114,12 @@ def test_negatives(note, size: int, index: Any, label: str, settings: dict[str, 
     (rows,) = batches(size, BATCH, 1)
     negatives = note(TEXT, size, label, BATCH, lambda: una.texts(rows), rounds=5)
     assert len(negatives) == BATCH
+
+
+def test_near_misses_as_text(note, size: int, index: Any) -> None:
+    near = una_fast.NearMisses(index, n_jobs=1)
+    (rows,) = batches(size, BATCH, 1)
+    note(TEXT, size, "una_fast.NearMisses", BATCH, lambda: near.texts(rows), rounds=5)
 
 
 def test_reference(note, size: int, index: Any) -> None:
