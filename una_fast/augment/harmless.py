@@ -1,4 +1,7 @@
-"""Harmless edits: each text is reworded, and keeps its meaning."""
+"""Harmless edits: each text is reworded, and keeps its meaning.
+
+The compiled finder does not serve here: an edit rewrites the result of the one before, so no place can be stored.
+"""
 
 from __future__ import annotations
 
