@@ -1,12 +1,13 @@
 """Measure what training against near-misses does to search, and what else helps (docs/search.md).
 
     python -m bench.search --data FOLDER --retrieval FOLDER --model M --runs RUN [RUN ...]
+    python -m bench.search --held-out FOLDER --model M --runs RUN [RUN ...]
 
 DATA contains senteval/ and near_miss/, `--retrieval` sets in BEIR's format, and RUNS are trainings of M, one per seed.
 Scored are M, the encoder BLEND of the way from M to RUN/last of each run, and other shares of the way for the first
 run. M with BM25 (both scores standardised per query and added) and two stages (the hits of M within `NEAR` of its best
-hit, ordered by the first RUN/last) are scored on the retrieval sets. Results go to bench/results/search.json, and the
-table to the page.
+hit, ordered by the first RUN/last) are scored on the retrieval sets. The second form scores M and the encoders BLEND of
+the way on sets that chose no setting. Results go to bench/results/search.json, and the tables to the page.
 """
 
 from __future__ import annotations
@@ -98,13 +99,20 @@ class Measurement:
         aucs = {name: score["auc"] if isinstance(score, dict) else score for name, score in near.items()}
         found = aucs | {f"qqp_near, {group}": near["qqp_near"]["groups"][group]["auc"] for group in GROUPS}
         found["STS average"] = rest["averages"]["sts"]
-        sets = rest["retrieval"][self.retrieval.name]
-        for name, scores in sets.items():
-            found[name] = scores["ndcg@10"]
+        figures = {name: round(100 * score, 2) for name, score in found.items()}
+        return figures | figures_of(rest["retrieval"][self.retrieval.name])
+
+
+def figures_of(sets: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the figures of retrieval sets by name, x 100, and "per_query". sets: from `RetrievalTask.score`."""
+    found: dict[str, float | None] = {}
+    for name, scores in sets.items():
+        found[name] = scores["ndcg@10"]
+        if scores["groups"]["negation"]["queries"]:
             found[f"{name}, negated queries"] = scores["groups"]["negation"]["ndcg@10"]
-            found |= {f"{name}, right above wrong": scores["right"]} if "right" in scores else {}
-        figures = {name: round(100 * score, 2) for name, score in found.items() if score is not None}
-        return {**figures, "per_query": {name: scores["per_query"] for name, scores in sets.items()}}
+        found |= {f"{name}, right above wrong": scores["right"]} if "right" in scores else {}
+    figures = {name: round(100 * score, 2) for name, score in found.items() if score is not None}
+    return {**figures, "per_query": {name: scores["per_query"] for name, scores in sets.items()}}
 
 
 def ways_to_search(task: RetrievalTask, model: EvaluatedModel, trained: EvaluatedModel) -> dict[str, Any]:
@@ -154,24 +162,22 @@ def page_table(before: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]], ot
     return table(["x 100", BEFORE, f"`--blend {BLEND:g}`", "change", *(f"`--blend {share}`" for share in others)], rows)
 
 
-def main() -> None:
-    """Measure everything, write the results and the page's table, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--retrieval", type=Path, required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True)
-    parser.add_argument("--max-length", type=int, default=128)
-    options = parser.parse_args()
+def load(name: str, max_length: int) -> EvaluatedModel:
+    """Load a model that truncates texts to `max_length` tokens."""
+    model = load_model(name, device="cpu")
+    model.tokenizer.model_max_length = max_length
+    return model
+
+
+def measure(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Measure everything on the dev sets. Return the results and the page's table."""
     tasks = Measurement(options.data, options.retrieval, options.max_length)
-    model = load_model(options.model, device="cpu")
-    model.tokenizer.model_max_length = options.max_length
+    model = load(options.model, options.max_length)
     before, seeds, others = tasks.figures(model), {}, {}
     for number, run in enumerate(options.runs):
-        trained = load_model(str(run / LAST), device="cpu")
-        trained.tokenizer.model_max_length = options.max_length
+        trained = load(str(run / LAST), options.max_length)
         with moved(model, trained, BLEND):
-            seeds[str(read_json(run / SUMMARY)["settings"]["seed"])] = tasks.figures(model)
+            seeds[seed_of(run)] = tasks.figures(model)
         if number == 0:
             for share in OTHER_SHARES:
                 with moved(model, trained, share):
@@ -181,10 +187,48 @@ def main() -> None:
     for figures in (before, *seeds.values(), *others.values()):
         del figures["per_query"]
     settings = {"model": Path(options.model).name, "blend": BLEND, "max_length": options.max_length}
-    content = {BEFORE: before, "seeds": seeds, "other shares, first run": others, "instead": ways}
-    write_json(RESULTS, {"machine": machine(), "settings": settings, **content})
-    write_between_marks(PAGE, [shown], "search")
-    print(shown, *(f"{name}: {found}" for name, found in ways.items()), sep="\n")
+    content = {"machine": machine(), "settings": settings, BEFORE: before, "seeds": seeds}
+    return content | {"other shares, first run": others, "instead": ways}, shown
+
+
+def measure_held_out(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Measure search on the sets of --held-out. Return the results and the page's table."""
+    task, protocol = read_folder(options.held_out), EvaluationProtocol(max_length=options.max_length)
+
+    def figures(model: EvaluatedModel) -> dict[str, Any]:
+        return figures_of(evaluate(model, [task], protocol)["retrieval"][task.name])
+
+    model = load(options.model, options.max_length)
+    before, seeds = figures(model), {}
+    for run in options.runs:
+        with moved(model, load(str(run / LAST), options.max_length), BLEND):
+            seeds[seed_of(run)] = figures(model)
+    shown = page_table(before, [*seeds.values()], {})
+    for found in (before, *seeds.values()):
+        del found["per_query"]
+    return {"held out": {"machine": machine(), BEFORE: before, "seeds": seeds}}, shown
+
+
+def seed_of(run: Path) -> str:
+    """Return the seed of a run."""
+    return str(read_json(run / SUMMARY)["settings"]["seed"])
+
+
+def main() -> None:
+    """Measure one of the tables, write the results and the table, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path)
+    sets = parser.add_mutually_exclusive_group(required=True)
+    sets.add_argument("--retrieval", type=Path)
+    sets.add_argument("--held-out", type=Path)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--runs", type=Path, nargs="+", required=True)
+    parser.add_argument("--max-length", type=int, default=128)
+    options = parser.parse_args()
+    content, shown = measure_held_out(options) if options.held_out else measure(options)
+    write_json(RESULTS, (read_json(RESULTS) if RESULTS.is_file() else {}) | content)
+    write_between_marks(PAGE, [shown], "held out" if options.held_out else "search")
+    print(shown, *(f"{name}: {found}" for name, found in content.get("instead", {}).items()), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,20 @@
-"""bench.search: the parts of the measurement that need no encoder."""
+"""bench.search, bench.pairs and bench.held_out: the parts that need no encoder."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from bench import held_out
+from bench.evidence.near_sets import Listed
+from bench.pairs import halves
 from bench.search import BEFORE, changed, moved, page_table, standardised, two_stages
+from train.evaluation.tasks.retrieval import RetrievalSet, read_folder
+from una_fast.errors import InputError
 
 
 def test_two_stages_order_only_the_hits_near_the_best():
@@ -46,3 +56,47 @@ def test_the_table_pairs_queries_and_averages_seeds():
     mean, low, high = changed({"a": 0.2, "b": 0.8}, {"a": 0.3, "b": 0.85})
     assert (mean, low + high) == (pytest.approx(7.5), pytest.approx(15.0)) and low < 7.5 < high
     assert rows[3] == f"| faq | 50.0 | 56.0 | +7.5 ({low:+.1f} to {high:+.1f}) | 52.0 |"
+
+
+def a_set(pairs: dict[str, list[tuple[int, int]]]) -> RetrievalSet:
+    """Return a set of six documents and four queries."""
+    queries = ["a0", "a1", "b0", "c0"]
+    gains = {"a0": {"d0": 1}, "a1": {"d1": 1}, "b0": {"d2": 1}, "c0": {"d3": 1}}
+    return RetrievalSet("one", [f"d{i}" for i in range(6)], queries, queries, gains, pairs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_halves_keep_the_queries_of_a_topic_together(seed: int) -> None:
+    one = a_set({"a0": [(0, 1)], "a1": [(1, 0)]})
+    queries, firsts = halves(one, seed)
+    assert sorted(queries[0] + queries[1]) == one.queries
+    assert ("a0" in queries[0]) == ("a1" in queries[0])
+    assert [[query for query in half if query != "a1"] for half in queries] == firsts
+    assert len({str(halves(one, other)) for other in range(5)}) > 1
+
+
+def test_held_out_sets_are_read_as_retrieval_sets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gains = {"p0": 2.0, "p1": 0.0}
+    files: dict[str, list[dict[str, Any]]] = {
+        "corpus_candidate.jsonl": [{"doc_id": "7", "text": "Zinc helps."}, {"doc_id": "8", "text": "It does not."}],
+        "claims_dev.jsonl": [{"id": 1, "claim": "Zinc helps", "cited_doc_ids": [7, 99]}],
+        "claims_train.jsonl": [{"id": 2, "claim": "Iron helps", "cited_doc_ids": [99]}],
+        "corpus_antonym.jsonl": [{"doc_id": "p0", "text": "It rises."}, {"doc_id": "p1", "text": "It falls."}],
+        "queries_antonym.jsonl": [
+            {"query_id": "q", "query": "what rises", "graded_relevance": gains}
+            | {"constraint_satisfying_doc_ids": ["p0"], "constraint_violating_doc_ids": ["p1"]}
+        ],
+    }
+    sources = []
+    for name, rows in files.items():
+        content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+        (tmp_path / name).write_bytes(content)
+        sources.append(Listed(name, hashlib.sha256(content).hexdigest(), ""))
+    monkeypatch.setattr(held_out, "SOURCES", sources)
+    held_out.write_sets(tmp_path / "data", tmp_path)
+    claims, antonyms = read_folder(tmp_path / "data" / "held_out").sets
+    assert (claims.name, claims.queries, claims.gains) == ("scifact", ["1"], {"1": {"7": 1}})
+    assert (antonyms.gains, antonyms.pairs) == ({"q": {"p0": 2}}, {"q": [(0, 1)]})
+    (tmp_path / "claims_dev.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="its sha256 is"):
+        held_out.write_sets(tmp_path / "data", tmp_path)
