@@ -1,7 +1,8 @@
 """Scores verifiers on labelled pairs: ``python -m bench.evidence.verifier --name NAME --runs RUN ... --sets FILE ...``.
 
 Each run is a folder of `train.verifier`; several runs of a name are seeds of the same settings. The scores are added to
-results/evidence.json, part "verifiers", and docs/verifier.md gets the table. All figures are times 100:
+results/evidence.json, part "verifiers", and docs/verifier.md gets a table of the verifier "packaged", and another of
+those whose name begins with SMALL, which differ in one setting. All figures are times 100:
 
 overlap, cosine, verifier   AUC of 1 - word overlap, of the encoder's cosine, and of the verifier
 right, false                pairs of the same meaning and near-misses that pass the gate (cosine above 0.8, accepted)
@@ -23,14 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import una_fast
+from bench import report
 from bench.evidence.results import read_evidence, write_evidence
-from bench.report import write_between_marks
 from train.record.environment import machine, versions
 from train.record.folder import SUMMARY
+from train.report.runs import compare
 from una_fast.command import run_command
 from una_fast.pair_scores import Encode, PairScores, read_pairs, score_overlap, score_pairs
 from una_fast.storage.files import read_json
 
+SMALL = "small"
 PAGE = Path(__file__).parents[2] / "docs" / "verifier.md"
 LEAST_COSINE = 0.8
 COLUMNS = ("overlap", "cosine", "verifier", "right", "false", "cosine_right", "check_right", "rejected")
@@ -90,13 +93,26 @@ def keep(name: str, runs: Mapping[str, Any]) -> None:
 
 def table(runs: Mapping[str, Any]) -> str:
     """Return the Markdown table of one verifier: a row per set, the mean over seeds."""
-    head = ["set", *(TITLES.get(column, column) for column in COLUMNS)]
-    lines = [f"| {' | '.join(head)} |", f"|:--|{'--:|' * len(COLUMNS)}"]
-    sets = next(iter(runs.values()))["scores"]
-    for name in sets:
-        means = [mean(run["scores"][name][column] for run in runs.values()) for column in COLUMNS]
-        lines.append(f"| {name} | {' | '.join(f'{value:.1f}' for value in means)} |")
-    return "\n".join(lines)
+    rows = [[name, *(over_seeds(runs, name, of) for of in COLUMNS)] for name in next(iter(runs.values()))["scores"]]
+    return report.table(["set", *(TITLES.get(column, column) for column in COLUMNS)], rows)
+
+
+def over_seeds(runs: Mapping[str, Any], name: str, column: str) -> str:
+    """Return the mean of a figure over seeds, and from three seeds on, half of its 95% interval."""
+    values = {i: run["scores"][name][column] for i, run in enumerate(runs.values())}
+    apart = compare(dict.fromkeys(values, 0.0), values) if len(values) > 2 else None
+    return f"{mean(values.values()):.1f}" + (f" ± {(apart.high - apart.low) / 2:.1f}" if apart else "")
+
+
+def settings_table(verifiers: Mapping[str, Any]) -> str:
+    """Return the Markdown table of the verifiers that differ in one setting: AUC by set, then wrong rejections."""
+    shown = {name.removeprefix(f"{SMALL}, "): runs for name, runs in verifiers.items() if name.startswith(SMALL)}
+    sets = [*next(iter(next(iter(shown.values())).values()))["scores"]]
+    rows = [
+        [name, *(over_seeds(runs, one, "verifier") for one in sets), over_seeds(runs, "qqp_all", "rejected")]
+        for name, runs in shown.items()
+    ]
+    return report.table(["", *sets, "qqp_all: wrongly rejected"], rows)
 
 
 def main() -> int:
@@ -115,7 +131,7 @@ def score_runs(name: str, folders: Iterable[Path], files: Iterable[Path]) -> Non
     """Score each run on each file, keep the scores, and write the page's table if the verifier is the packaged one."""
     from sentence_transformers import SentenceTransformer
 
-    sets, runs = {file.stem: read_pairs(file) for file in files}, {}
+    sets, runs = {file.stem.removesuffix("_test"): read_pairs(file) for file in files}, {}
     for folder in folders:
         summary = read_json(folder / SUMMARY)
         encoder = summary["settings"]["model"]
@@ -125,10 +141,11 @@ def score_runs(name: str, folders: Iterable[Path], files: Iterable[Path]) -> Non
         about = {"settings": summary["resume_fingerprint"], "machine": {**machine(), **versions()}}
         runs[str(summary["settings"]["seed"])] = {**about, "threshold": verifier.threshold, "scores": scores}
     keep(name, runs)
-    text = table(runs)
     if name == "packaged":
-        write_between_marks(PAGE, [text], "verifier")
-    print(text)
+        report.write_between_marks(PAGE, [table(runs)], "verifier")
+    if name.startswith(SMALL):
+        report.write_between_marks(PAGE, [settings_table(read_evidence()["verifiers"])], "settings")
+    print(table(runs))
 
 
 def _packaged() -> str:

@@ -33,6 +33,17 @@ def test_runs_are_kept_by_name_and_seed(tmp_path, monkeypatch):
     kept = results.read_evidence()["verifiers"]["own"]
     assert [*kept] == ["42", "0"] and verifier.table(kept).splitlines()[2].count("50.0") == 7
     assert "| 55.0 |" in verifier.table(kept)
+    third = {"1": {"scores": {"set": {**scores["set"], "right": 70.0}}}}
+    assert "| 60.0 ± 24.8 |" in verifier.table(kept | third)  # 4.303 * 10 / sqrt(3)
+
+
+def test_verifiers_that_differ_in_one_setting_share_a_table():
+    scores = {name: dict.fromkeys(verifier.COLUMNS, 50.0) for name in ("hand_pairs", "qqp_all")}
+    other = {name: {**of, "verifier": 40.0, "rejected": 9.0} for name, of in scores.items()}
+    kept = {"small": {"42": {"scores": scores}}, "small, no names": {"42": {"scores": other}}, "own": {}}
+    lines = verifier.settings_table(kept).splitlines()
+    assert lines[0] == "|  | hand_pairs | qqp_all | qqp_all: wrongly rejected |"
+    assert lines[2:] == ["| small | 50.0 | 50.0 | 50.0 |", "| no names | 40.0 | 40.0 | 9.0 |"]
 
 
 def test_overlap_does_not_separate_the_pairs_written_by_hand():
