@@ -20,7 +20,6 @@ from typing import Any
 
 import una_fast
 from train.config import CAPTION_SETTINGS, PAPER_SETTINGS, Run, make_run
-from train.config import OPTIONS as TRAIN_OPTIONS
 from train.encoder.pooling import AUTO
 from train.evaluation.tasks.registry import retrieval_folders
 from train.record.folder import BEST, COMPARISON, DEV, INDEX, RUNS, is_own, output_folder
@@ -28,7 +27,7 @@ from train.report.runs import STS_AVERAGE, Comparison, Group, RunRecord, find_ru
 from una_fast.command import Command, option, options_of
 from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_extra
-from una_fast.options import Files, Words
+from una_fast.options import Files, Words, names_of
 from una_fast.storage.files import write_file, write_json
 from una_fast.text_table import aligned
 
@@ -55,8 +54,8 @@ N_PROBED = 1000  # sentences of the index that the probe uses
 
 
 @dataclass(frozen=True)
-class CompareOptions:
-    """The options of `una-fast compare` that train.ddp does not have."""
+class CompareOptions(Run):
+    """The options of `una-fast compare`: `output`, `data` and those of train.ddp in SHOWN."""
 
     output: str = option("folder for the runs and the page: a new one, or one to continue", "", "Comparison",
                          required=True, metavar="FOLDER")  # fmt: skip
@@ -68,57 +67,57 @@ class CompareOptions:
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # defaults that differ from train.ddp's
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
 TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
-SHARED = {*MODEL, *TRAINING, *CUSTOM_OPTIONS, *options_of(Files), *options_of(Words)}
-OPTIONS = options_of(CompareOptions) | {
-    name: replace(row, default=DEFAULTS.get(name, row.default)) for name, row in TRAIN_OPTIONS.items() if name in SHARED
-}
+SHOWN = {"output", "data", *MODEL, *TRAINING, *CUSTOM_OPTIONS, *names_of(Files), *names_of(Words)}
+OPTIONS = {name: row for name, row in options_of(CompareOptions).items() if name in SHOWN}
+OPTIONS |= {name: replace(OPTIONS[name], default=value) for name, value in DEFAULTS.items()}
 
 
-def conditions(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the options of train.ddp that each condition sets. values: the options of `una-fast compare`."""
-    given = {name: values[name] for name in CUSTOM_OPTIONS if values[name] != OPTIONS[name].default}
+def conditions(options: CompareOptions) -> dict[str, dict[str, Any]]:
+    """Return the options of train.ddp that each condition sets."""
+    chosen = {name: getattr(options, name) for name in CUSTOM_OPTIONS}
+    given = {name: value for name, value in chosen.items() if value != OPTIONS[name].default}
     return CONDITIONS | ({CUSTOM: {"augment": "una", **given}} if given else {})
 
 
-def _run(values: dict[str, Any]) -> int:
-    values["data"] = values["data"] or os.environ.get("UNA_FAST_DATA", "")
+def _run(options: CompareOptions) -> int:
+    options = replace(options, data=options.data or os.environ.get("UNA_FAST_DATA", ""))
     import_extra("train.report.page")  # so that a missing package is noticed before the training
     # imported late: --help and errors of the command line should not wait for torch
     from train.launch.prepare import PreparedRun
     from train.launch.seeds import train_seeds
 
-    output = Path(values["output"])
+    output = Path(options.output)
     with output_folder(output, COMPARISON, resume=is_own(output, COMPARISON)):
-        runs = {name: _run_of(values, output / name, added) for name, added in conditions(values).items()}
+        runs = {name: _run_of(options, output / name, added) for name, added in conditions(options).items()}
         for run in runs.values():
             PreparedRun(run)  # checks all options before the first training
         for name, run in runs.items():
             sys.stderr.write(f"--- {name} ---\n")
             if code := train_seeds(run):
                 return code
-        _report(values)
+        _report(options)
     return 0
 
 
-def _run_of(values: Mapping[str, Any], folder: Path, condition: Mapping[str, Any]) -> Run:
+def _run_of(options: CompareOptions, folder: Path, condition: Mapping[str, Any]) -> Run:
     """Return the options for training one condition with all seeds, or for resuming it if `folder` contains runs."""
-    options = {name: value for name, value in values.items() if name in TRAIN_OPTIONS and name not in CUSTOM_OPTIONS}
-    options |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
-    tasks = "sts,near-miss" + (",retrieval" if values["data"] and retrieval_folders(Path(values["data"])) else "")
-    options |= {"evaluate": values["data"], "tasks": tasks, "resume": is_own(folder, RUNS)}
-    return make_run({**options, **condition})
+    values: dict[str, Any] = {name: getattr(options, name) for name in OPTIONS if name not in CUSTOM_OPTIONS}
+    values |= {"output": str(folder), "index": str(folder.parent / INDEX), "schedule": "linear"}
+    tasks = "sts,near-miss" + (",retrieval" if options.data and retrieval_folders(Path(options.data)) else "")
+    values |= {"evaluate": options.data, "tasks": tasks, "resume": is_own(folder, RUNS)}
+    return make_run({**values, **condition})
 
 
-def _report(values: Mapping[str, Any]) -> None:
+def _report(options: CompareOptions) -> None:
     """Compare each condition with "none" (no negatives). Write compare.json and compare.html, and print a summary."""
     from train.report.page import make_page
 
-    output = Path(values["output"])
-    index = una_fast.load_index(output / INDEX, word_tokenizer=values["word_tokenizer"])
+    output = Path(options.output)
+    index = una_fast.load_index(output / INDEX, word_tokenizer=options.word_tokenizer)
     groups = []
-    for name in conditions(values):
-        runs = find_runs(output / name / f"seed-{seed}" for seed in values["seeds"])
-        probed = [_add_probe_score(replace(run, name=f"{name}/{run.name}"), index, values) for run in runs]
+    for name in conditions(options):
+        runs = find_runs(output / name / f"seed-{seed}" for seed in options.seeds)
+        probed = [_add_probe_score(replace(run, name=f"{name}/{run.name}"), index, options) for run in runs]
         groups.append(Group(name, probed))
     paired = {group.label: group.compared(groups[0]) for group in groups[1:]}
     lines = [answer(name, pairs) for name, pairs in paired.items()]
@@ -126,8 +125,8 @@ def _report(values: Mapping[str, Any]) -> None:
     scored = any(score != PROBE for pairs in paired.values() for score in pairs)
     lines.append(TUNED if scored else UNSCORED)
     content = {
-        "settings": {name: value for name, value in values.items() if name != "output"},
-        "conditions": conditions(values),
+        "settings": {name: getattr(options, name) for name in OPTIONS if name != "output"},
+        "conditions": conditions(options),
         "scores": {group.label: {str(run.seed): run.scores for run in group.runs} for group in groups},
         "differences": {name: {score: pair._asdict() for score, pair in of.items()} for name, of in paired.items()},
         "answer": lines,
@@ -140,11 +139,11 @@ def _report(values: Mapping[str, Any]) -> None:
     sys.stdout.write("\n".join([*table, "", *lines, end, ""]))
 
 
-def _add_probe_score(run: RunRecord, index: una_fast.Index, values: Mapping[str, Any]) -> RunRecord:
+def _add_probe_score(run: RunRecord, index: una_fast.Index, options: CompareOptions) -> RunRecord:
     """Return the run with the `Probe.distance` of its best encoder, on sentences of the index, as a new score."""
     from train.evaluation.model import load_model
 
-    model = load_model(str(run.folder / BEST), AUTO, device=values["device"], trust=values["trust_remote_code"])
+    model = load_model(str(run.folder / BEST), AUTO, device=options.device, trust=options.trust_remote_code)
     try:
         return replace(run, scores=run.scores | {PROBE: una_fast.probe(model.embed, index, N_PROBED).distance})
     except InputError as error:  # all texts have the same embedding: the training has failed
@@ -173,7 +172,10 @@ def answer(name: str, comparisons: Mapping[str, Comparison]) -> str:
 ABOUT = "Train with and without hard negatives on your text, and report whether they help."
 FLAGS = ", ".join(OPTIONS[name].flag for name in CUSTOM_OPTIONS)
 EPILOG = f"If any of {FLAGS} is given, these options make another condition named {CUSTOM}. {TUNED}"
-main = Command("python -m train.compare", ABOUT, OPTIONS, _run, "train", EPILOG, "will-it-help")
+main = Command(
+    "python -m train.compare", ABOUT, CompareOptions, _run,
+    options=OPTIONS, extra="train", epilog=EPILOG, page="will-it-help",
+)  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

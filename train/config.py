@@ -6,7 +6,7 @@ defaults.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -14,9 +14,9 @@ from typing import Any, Literal
 from train.encoder.pooling import AUTO, OF_TRAINING, POOLINGS, Head
 from train.losses import LOSSES
 from una_fast.augment.registry import HARD, POSITIVES, WITH_SYNONYMS
-from una_fast.command import Command, fill_defaults, option, options_of
+from una_fast.command import make_options, option, options_of
 from una_fast.errors import InputError
-from una_fast.options import Draws, Files, Words
+from una_fast.options import Draws, Edits, Files, Words
 
 Schedule = Literal["linear", "cosine", "constant"]
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
@@ -47,7 +47,7 @@ def _as_arguments(preset: str) -> str:
 
 
 @dataclass(frozen=True)
-class Run(Files, Words, Draws):
+class Run(Files, Words, Draws, Edits):
     """Every option of `python -m train.ddp`."""
 
     # fmt: off
@@ -174,10 +174,6 @@ class ResolvedRun(Run):
 
 
 OPTIONS = options_of(Run)
-COMMON = (
-    "corpus", "model", "output", "dev", "near_misses", "loss", "batch_size", "learning_rate", "max_steps", "epochs",
-    "nproc", "resume",
-)  # fmt: skip
 DEFAULTS = {name: option.default for name, option in OPTIONS.items()}  # a run older than an option used its default
 
 
@@ -187,28 +183,11 @@ def compared_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in left_out}
 
 
-def make_parser(prog: str = "python -m train.ddp") -> Command:
-    """Make the parser of train.ddp's command line."""
-    about = "Train a sentence encoder with UNA's hard negatives, on one rank or many."
-    may_change = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
-    epilog = f"With --resume these may differ from the values of the first call: {may_change}."
-    return Command(prog, about, OPTIONS, epilog=epilog, page="tutorial", first=COMMON)
-
-
-def parse(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> dict[str, Any]:
-    """Return the values set by a command line, its --config file and its preset, such as --paper, by field name."""
-    given = make_parser(prog).given(argv)
-    chosen = [name for name in PRESETS if given.pop(name, False)]
-    if len(chosen) > 1:
-        raise InputError("--paper and --near-misses together: give one of them")
-    return (PRESETS[chosen[0]] if chosen else {}) | given
-
-
 def make_run(values: Mapping[str, Any]) -> Run:
     """Make a Run from values by field name. Raises InputError if one is missing or wrong, or two are in conflict."""
     if values.get("seeds") and "seed" in values:
         raise InputError("--seed and --seeds together: give only --seeds, with all seeds")
-    run = Run(**fill_defaults(OPTIONS, values))
+    run = make_options(Run, values)
     from una_fast.augment.sampler import resolve_radius  # imports pyarrow, which --help does not need
 
     resolve_radius(run.radius, 1)

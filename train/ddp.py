@@ -12,20 +12,56 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from train.config import OPTIONS, PRESETS, Run, make_run
 from train.signals import leave_at_once, signals_handled
-from una_fast.command import run_command
+from una_fast.command import Command
+from una_fast.errors import InputError
+
+COMMON = (
+    "corpus", "model", "output", "dev", "near_misses", "loss", "batch_size", "learning_rate", "max_steps", "epochs",
+    "nproc", "resume",
+)  # fmt: skip
+MAY_CHANGE = ", ".join(option.flag for option in OPTIONS.values() if option.role not in ("result", "call"))
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
-    """Run the command line and return the exit code."""
-    with signals_handled(leave_at_once):  # now, because the imports below take seconds
-        return run_command(lambda: _run(argv, prog), "train")
+def read_run(given: dict[str, Any]) -> Run:
+    """Make the run from the given values. The run in --output, the demo and the preset give others, in this order."""
+    chosen = [name for name in PRESETS if given.pop(name, False)]
+    if len(chosen) > 1:
+        raise InputError("--paper and --near-misses together: give one of them")
+    values = {**(PRESETS[chosen[0]] if chosen else {}), **given}
+    if values.get("demo"):
+        from train.demo import demo_settings, free_folder
+
+        values = {**demo_settings(Path(values["output"]) if values.get("output") else free_folder()), **values}
+    if values.get("resume") and values.get("output"):
+        values = {**_saved_options(values), **values}
+    return make_run(values)
 
 
-def _run(argv: Sequence[str] | None, prog: str) -> int:
-    from train.config import make_run, parse
+def _saved_options(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the run in --output, which --resume continues. values: those that are given."""
+    from train.record.folder import INDEX, RUN, SEEDS, check_owner, saved_options
+    from una_fast.storage.files import read_object
 
-    run = make_run(_add_saved_options(_add_demo_options(parse(argv, prog))))
+    output = Path(values["output"])
+    saved = saved_options(output, Run)
+    if not saved and "corpus" not in values:
+        check_owner(output, RUN)
+    saved.pop("trust_remote_code", None)  # a folder of somebody else must not decide that a model's code is run
+    if saved.get("index") == str(Path(saved.get("output", "")) / INDEX):
+        del saved["index"]  # it moves with the folder
+    if saved.get("seeds"):
+        added = map(int, read_object(output / SEEDS).get("seeds", ()))  # those of later calls
+        saved["seeds"] = [*dict.fromkeys([*saved["seeds"], *added])]
+        saved.pop("seed", None)
+    for one, other in (("seeds", "seed"), ("seed", "seeds")):
+        if one in values:
+            saved.pop(other, None)
+    return saved
+
+
+def _run(run: Run) -> int:
     # imported late: --help and errors of the command line should not wait for torch
     if run.seeds:
         from train.launch.seeds import train_seeds
@@ -36,48 +72,17 @@ def _run(argv: Sequence[str] | None, prog: str) -> int:
     return launch(run)
 
 
-def _add_demo_options(values: dict[str, Any]) -> dict[str, Any]:
-    """With --demo, add the demo's options to `values`. The user's options override them."""
-    if not values.get("demo"):
-        return values
-    from train.demo import demo_settings, free_folder
-
-    return {**demo_settings(Path(values["output"]) if values.get("output") else free_folder()), **values}
+command = Command(
+    "python -m train.ddp", "Train a sentence encoder with UNA's hard negatives, on one rank or many.",
+    Run, _run, make=read_run, extra="train", page="tutorial", first=COMMON,
+    epilog=f"With --resume these may differ from the values of the first call: {MAY_CHANGE}.",
+)  # fmt: skip
 
 
-def _add_saved_options(values: dict[str, Any]) -> dict[str, Any]:
-    """With --resume, add the options of the run in --output to `values`. The user's options override them."""
-    if not (values.get("resume") and values.get("output")):
-        return values
-    from train.record.folder import RUN, check_owner
-
-    output = Path(values["output"])
-    saved = saved_options(output)
-    if not saved and "corpus" not in values:
-        check_owner(output, RUN)
-    for given, other in (("seeds", "seed"), ("seed", "seeds")):
-        if given in values:
-            saved.pop(other, None)
-    return {**saved, **values}
-
-
-def saved_options(output: Path) -> dict[str, Any]:
-    """Return the options with which the run in `output` was started, by field name; {} if none are saved."""
-    from train.config import OPTIONS
-    from train.record.folder import INDEX, SEEDS, read_mark
-    from una_fast.storage.files import read_object
-
-    settings = read_mark(output).get("settings", {})
-    names = {name for name, option in OPTIONS.items() if option.role != "call"} & settings.keys()
-    names -= {"output", "trust_remote_code"}  # a folder of somebody else must not decide that a model's code is run
-    if settings.get("index") == str(Path(settings.get("output", "")) / INDEX):
-        names -= {"index"}  # it moves with the folder
-    values = {name: settings[name] for name in names}
-    if settings.get("seeds"):
-        added = map(int, read_object(output / SEEDS).get("seeds", ()))  # those of later calls
-        values["seeds"] = list(dict.fromkeys([*settings["seeds"], *added]))
-        values.pop("seed", None)
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+def main(argv: Sequence[str] | None = None, prog: str = "python -m train.ddp") -> int:
+    """Run the command line and return the exit code."""
+    with signals_handled(leave_at_once):  # now, because the imports of a run take seconds
+        return command(argv, prog)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from typing import Any
 from train.evaluation.tasks.registry import NEAR_MISSES, SUGARCREPE, TASKS, downstream_folder, read_task, suite
 from train.evaluation.tasks.retrieval import read_folder
 from train.record.folder import partial_folder
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option
 from una_fast.errors import InputError, counted, first_line
 
 REPOSITORY = "princeton-nlp/datasets-for-simcse"
@@ -54,9 +54,9 @@ class DownloadOptions:
     only: str | None = option("part to fetch; default: all", None, choices=tuple(FILES))
 
 
-def _run(values: dict[str, Any]) -> int:
+def _run(options: DownloadOptions) -> int:
     """Fetch data and check it. Return the exit code: 2 if data is missing or has an unexpected size, else 0."""
-    folder, parts = Path(values["to"]), [values["only"]] if values["only"] else list(FILES)
+    folder, parts = Path(options.to), [options.only] if options.only else list(FILES)
     for part in parts:
         fetch(part, folder)
     wrong = [problem for part in parts for problem in check(part, folder)]
@@ -185,7 +185,7 @@ def check(part: str, folder: Path) -> list[str]:
 
 
 ABOUT = "Fetch SimCSE's Wikipedia sentences, SentEval's files, SugarCrepe++ and retrieval sets."
-main = Command("python -m train.download", ABOUT, options_of(DownloadOptions), _run, "train", page="paper-tables")
+main = Command("python -m train.download", ABOUT, DownloadOptions, _run, extra="train", page="paper-tables")
 
 if __name__ == "__main__":
     sys.exit(main())

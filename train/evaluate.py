@@ -5,18 +5,17 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from train.evaluation.tasks.registry import CHOICES, KINDS, EvaluationProtocol, downstream_folder, task_names
 from train.record.folder import BEST, EVALUATION
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option, settings_of
 from una_fast.errors import InputError
 from una_fast.storage.files import read_object, write_json
 
 
 @dataclass(frozen=True)
-class EvaluateOptions:
-    """The options of `python -m train.evaluate`, except those of `EvaluationProtocol`."""
+class EvaluateOptions(EvaluationProtocol):
+    """The options of `python -m train.evaluate`."""
 
     model: str = option("encoder to score: hub name or folder", "", "Model and tasks", required=True, metavar="NAME")
     data: str | None = option(
@@ -29,27 +28,24 @@ class EvaluateOptions:
     json: str | None = option("file for all scores and the protocol", None, metavar="FILE")
 
 
-OPTIONS = options_of(EvaluateOptions) | options_of(EvaluationProtocol)
-
-
-def _run(values: dict[str, Any]) -> None:
-    protocol = EvaluationProtocol(**{name: values[name] for name in options_of(EvaluationProtocol)})
+def _run(options: EvaluateOptions) -> None:
+    protocol = EvaluationProtocol(**settings_of(options, EvaluationProtocol))
     if protocol.held_out and protocol.split == "dev":
         raise InputError("--held-out leaves out the images that --mode dev scores: give only one of the two")
-    names, downstream = task_names(values["tasks"], protocol.mode), downstream_folder(values["data"])
+    names, downstream = task_names(options.tasks, protocol.mode), downstream_folder(options.data)
     # imported late: --help and errors of the command line should not wait for torch
     import torch
 
     from train.encoder.pretrained import best_of_run
     from train.evaluation.scoring import format_results, score_model
 
-    model, file = values["model"], values["json"] and Path(values["json"])
+    model, file = options.model, options.json and Path(options.json)
     if best := best_of_run(model):
         print(f"note: {model} is the folder of a training run: its best/ is evaluated", file=sys.stderr)
         model = best
     if file and file.exists() and not has_scores_of(file, model):
         raise InputError(f"--json {file}: contains no scores of {model}: choose another name")
-    results = score_model(model, downstream, names, protocol, values["device"], values["trust_remote_code"])
+    results = score_model(model, downstream, names, protocol, options.device, options.trust_remote_code)
     print(format_results(results))
     n_tasks = sum(len(results[kind]) for kind in KINDS)
     print(f"\n{n_tasks} of {len(names)} tasks in {results['seconds']:.1f} s on {torch.get_num_threads()} threads")
@@ -66,7 +62,7 @@ def has_scores_of(file: Path, model: str) -> bool:
 
 
 ABOUT = "Score a model on SentEval's tasks, with their protocol."
-main = Command("python -m train.evaluate", ABOUT, OPTIONS, _run, "evaluate", page="recipes")
+main = Command("python -m train.evaluate", ABOUT, EvaluateOptions, _run, extra="evaluate", page="recipes")
 
 if __name__ == "__main__":
     sys.exit(main())

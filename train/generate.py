@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from una_fast.command import Command, fill_defaults, option, options_of, run_command
+from una_fast.command import Command, make_options, option
 from una_fast.errors import InputError
 from una_fast.options import Files
 
@@ -53,14 +53,11 @@ class Job(Files):
     batch_size: int | None = option("sentences per batch; default 32, on a GPU 256", None, least=1)
 
 
-OPTIONS = options_of(Job)
-
-
 def read_job(given: Mapping[str, Any]) -> Job:
     """Make a job from the given option values. A preset of --model, then defaults, fill the missing ones."""
     names = given.get("model", ())
     preset = PRESETS.get(" ".join(names), {"model": names})
-    job = Job(**fill_defaults(OPTIONS, {**preset, **given, "model": preset["model"]}))
+    job = make_options(Job, {**preset, **given, "model": preset["model"]})
     if len(job.model) != N_MODELS[job.kind]:
         known = ", ".join(name for name, row in PRESETS.items() if len(row["model"]) == N_MODELS[job.kind])
         wrong = f"--model {' '.join(names)}" if names else "--model is missing"
@@ -70,19 +67,14 @@ def read_job(given: Mapping[str, Any]) -> Job:
     return job
 
 
-def main(arguments: Sequence[str] | None = None, prog: str = "python -m train.generate") -> int:
-    """Run the command line and return the exit code. prog: the command's name in --help."""
-    about = "Write a paraphrase or a back-translation of every sentence of a corpus, one per line."
-    command = Command(prog, about, OPTIONS, page="augmentations")
+def _run(job: Job) -> int:
+    from train.generation import write_output  # imported late: --help and errors should not wait for torch
 
-    def run() -> int:
-        job = read_job(command.given(arguments))
-        from train.generation import write_output  # imported late: --help and errors should not wait for torch
+    return write_output(job)
 
-        return write_output(job)
 
-    return run_command(run, "generate")
-
+ABOUT = "Write a paraphrase or a back-translation of every sentence of a corpus, one per line."
+main = Command("python -m train.generate", ABOUT, Job, _run, make=read_job, extra="generate", page="augmentations")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,6 +1,6 @@
 """Makes a command from a dataclass whose fields are the options. Values come from the command line or a YAML file.
 
-`option` declares a field, `options_of` reads the fields of a dataclass, and `Command` parses and runs a command line.
+`option` declares a field. `Command` reads a command line and calls a function with an instance of the dataclass.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, takewhile
+from itertools import groupby, takewhile
 from operator import ge, gt, le, lt
 from os.path import expanduser
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 from una_fast.errors import InputError, InputWarning, nearest
 from una_fast.imports import missing_package
@@ -33,6 +33,8 @@ LARGEST = 2.0**64  # exclusive upper bound of every number
 TYPES = {str: ("text", "TEXT"), int: ("a whole number", "N"), float: ("a number", "X"), bool: ("true or false", "")}
 # placeholders of paths, in which ~ is expanded
 PATHS = ("FILE", "FILE.yaml", "FOLDER", "FILE_OR_FOLDER", "NAME_OR_FOLDER", "ADDRESS", "RUN")
+MOST = "The options that most calls need"  # heading of the first ones in --help
+Options = TypeVar("Options")  # the dataclass of a command
 Role = Literal["result", "source", "running", "call"]
 """How --resume and a report treat an option.
 
@@ -135,7 +137,7 @@ class Option:
             parser.add_argument(self.flag, action=argparse.BooleanOptionalAction, help=about)
             return
         metavar = f"{{{','.join(self.choices)}}}" if self.choices else self.metavar or TYPES[self.kinds[0]][1]
-        # argparse accepts a missing positional argument, because the message of `fill_defaults` is clearer
+        # argparse accepts a missing positional argument, because the message of `make_options` is clearer
         name, one, many = (self.name, "?", "*") if self.positional else (self.flag, None, "+")
         # a repeated option adds values: --model A --model B is --model A B
         action = "extend" if self.many and not self.positional else "store"
@@ -144,13 +146,14 @@ class Option:
 
 def options_of(kind: type) -> dict[str, Option]:
     """Return the options of a dataclass by field name. Fields of base classes come after those of the class itself."""
-    hints, fields = typing.get_type_hints(kind), {field.name: field for field in dataclasses.fields(kind)}
-    options = {}
+    hints, options = typing.get_type_hints(kind), {}
     for owner in filter(dataclasses.is_dataclass, kind.__mro__):
-        heading = (owner.__doc__ or "").partition("\n")[0].rstrip(".")
+        heading, fields = (owner.__doc__ or "").partition("\n")[0].rstrip("."), owner.__dataclass_fields__
         for name in inspect.get_annotations(owner):
             declared, leaves = dict(fields[name].metadata), _leaves(hints[name])
             heading = declared.pop("heading") or heading
+            if name in options:  # a class before this one declares it again
+                continue
             choices = declared.pop("choices", ()) or [leaf for leaf in leaves if isinstance(leaf, str)]
             meanings = choices.items() if isinstance(choices, Mapping) else ()
             about = "; ".join(f"{choice}: {getattr(meaning, 'meaning', meaning)}" for choice, meaning in meanings)
@@ -173,13 +176,23 @@ def _leaves(hint: Any) -> list[Any]:
     return [leaf for part in typing.get_args(hint) for leaf in _leaves(part)] or [hint]
 
 
-def fill_defaults(options: Mapping[str, Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the value of every option by field name, and check that no required option is missing or empty."""
+def make_options(kind: type[Options], given: Mapping[str, Any], options: Mapping[str, Option] | None = None) -> Options:
+    """Make an instance of a dataclass from values by field name. The others have their default.
+
+    options: the options of a command, if some fields of `kind` are none of them, or if they have other defaults.
+    Raises InputError if a value is wrong, or a required one is missing or empty.
+    """
+    options = options or options_of(kind)
     values = {name: option.read(given.get(name, option.default)) for name, option in options.items()}
     for name, option in options.items():
         if option.required and not values[name]:
             raise InputError(f"{option.flag} is missing: give the {re.split('[:.] ', option.help)[0]}")
-    return values
+    return kind(**values)
+
+
+def settings_of(options: Any, *groups: type) -> dict[str, Any]:
+    """Return the values of the fields that `options` inherits from these dataclasses, by field name."""
+    return {field.name: getattr(options, field.name) for group in groups for field in dataclasses.fields(group)}
 
 
 def arguments_of(options: Iterable[Option], values: Mapping[str, Any]) -> list[str]:
@@ -220,15 +233,18 @@ class _Help(argparse.HelpFormatter):
         return "\n".join(self._split_lines(text, width))
 
 
-class Command(argparse.ArgumentParser):
+class Command(argparse.ArgumentParser, Generic[Options]):
     """A command: the parser of its options, and the function that runs it. Call the object to run a command line."""
 
     def __init__(
         self,
         prog: str,
         about: str,
-        options: Mapping[str, Option],
-        run: Callable[[dict[str, Any]], int | None] = lambda values: None,
+        kind: type[Options],
+        run: Callable[[Options], int | None] = lambda options: None,
+        *,
+        make: Callable[[dict[str, Any]], Options] | None = None,
+        options: Mapping[str, Option] | None = None,
         extra: str | None = None,
         epilog: str = "",
         page: str = "",
@@ -236,7 +252,10 @@ class Command(argparse.ArgumentParser):
     ) -> None:
         """Make the parser. If there is an option --config, its file may contain the other options.
 
-        run: receives the value of every option by field name; returns the exit code, or None for 0.
+        kind: the dataclass of the options.
+        run: receives the options; returns the exit code, or None for 0.
+        make: makes the dataclass from the given values by field name, by default with `make_options`.
+        options: as in `make_options`.
         extra: the extra that the message about a missing package recommends.
         page: the page in docs/ that --help refers to, without ".md".
         first: names of the options that --help shows first, because most calls need no others.
@@ -246,23 +265,28 @@ class Command(argparse.ArgumentParser):
             prog, formatter_class=_Help, description=about, epilog=epilog,
             argument_default=argparse.SUPPRESS, allow_abbrev=False,
         )  # fmt: skip
-        self.options, self.run, self.extra = options, run, extra
+        self.options = options = options or options_of(kind)
+        self.make = make or (lambda given: make_options(kind, given, options))
+        self.run, self.extra = run, extra
         positional = [f"{option.metavar}{' ...' * option.many}" for option in options.values() if option.positional]
         self.usage = " ".join(["%(prog)s", *positional, "[options]"])
-        common, others = [options[name] for name in first], [options[name] for name in options if name not in first]
-        sections = [("The options that most calls need", common)] if first else []
-        for heading, members in chain(sections, groupby(others, key=lambda option: option.heading)):
+        in_order = [*first, *(name for name in options if name not in first)]
+        for heading, names in groupby(in_order, key=lambda name: MOST if name in first else options[name].heading):
             section = self.add_argument_group(heading)
-            for option in members:
-                option.add_to(section)
+            for name in names:
+                options[name].add_to(section)
 
     def __call__(self, arguments: Sequence[str] | None = None, prog: str = "") -> int:
         """Run the command and return the exit code. arguments: by default sys.argv[1:]. prog: the name in --help."""
         self.prog = prog or self.prog
-        return run_command(lambda: self.run(fill_defaults(self.options, self.given(arguments))), self.extra)
+        return run_command(lambda: self.run(self.read(arguments)), self.extra)
+
+    def read(self, arguments: Sequence[str] | None = None) -> Options:
+        """Read a command line and its --config file, and return the options."""
+        return self.make(self.given(arguments))
 
     def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """Read a command line and its --config file, and return the given values by field name.
+        """Read a command line and its --config file, and return the values that they set, by field name.
 
         A value on the command line replaces the value in the file.
         """

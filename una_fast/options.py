@@ -12,16 +12,12 @@ from una_fast.errors import InputError
 
 @dataclass(frozen=True)
 class Files:
-    """How files are read."""
+    """How files are read."""  # the fields of `Reading`
 
     column: str = option("column of the sentences in all files except .txt", "text", metavar="NAME")
     quoting: bool | None = option("quoted cells may contain line ends and delimiters; default: only in .csv", None)
     max_sentence_bytes: int = option("longest sentence, in bytes of UTF-8; 0: any length", MAX_SENTENCE_BYTES,
                                      least=0, role="running")  # fmt: skip
-
-
-FILES = tuple(field.name for field in fields(Files))
-"""Names of the options that are also arguments of `Reading` and of `build_index`."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Draws:
-    """How hard negatives are drawn."""
+    """How hard negatives are drawn."""  # by an `Augmenter`, whose constructor has the same arguments
 
     beta: float = option("mean probability that a word is replaced", 0.3, least=0, most=1)
     radius: int | float | str | None = option(
@@ -62,12 +58,23 @@ class Draws:
     same_script: bool = option(
         "with --surface kept, replace Chinese words by Chinese words, Thai words by Thai words, and so on", True
     )
+
+
+@dataclass(frozen=True)
+class Edits:
+    """How hard negatives are drawn."""  # by `NearMisses`; one heading in --help with those of `Draws`
+
     edits: str = option("edits of --augment near-misses and their weights: polarity, number, name, swap, word",
                         "polarity:1,number:4", metavar="NAME:WEIGHT,...")  # fmt: skip
     word_lists: tuple[str, ...] = option(
         "files with the opposites, negations and other words of your language for --augment near-misses; their format "
         "is that of una_fast/augment/english.txt", (), metavar="FILE",
     )  # fmt: skip
+
+
+def names_of(group: type) -> tuple[str, ...]:
+    """Return the names of the options in one of the classes above."""
+    return tuple(field.name for field in fields(group))
 
 
 def parse_edits(text: str) -> dict[str, float]:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option, settings_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import naming_extras
-from una_fast.options import FILES, Files, Words
+from una_fast.options import Files, Words
 
 TIMEOUT = 10  # s, for the first answer of a Dask scheduler
 
 
 @dataclass(frozen=True)
-class IndexOptions:
+class IndexOptions(Files, Words):
     """The options of `una-fast index`."""
 
     corpus: tuple[str, ...] = option(
@@ -36,26 +36,24 @@ class IndexOptions:
     )  # fmt: skip
 
 
-def _build(values: dict[str, Any]) -> None:
+def _build(options: IndexOptions) -> None:
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
     from una_fast.index.index import KIND, warn_of_few_terms
     from una_fast.storage.array_folder import check_array_folder, resolved
 
-    check_array_folder(resolved(values["output"]), KIND, unused=True)
-    with connected(values["cluster"]) if values["cluster"] else nullcontext() as executor:
+    check_array_folder(resolved(options.output), KIND, unused=True)
+    with connected(options.cluster) if options.cluster else nullcontext() as executor:
         index = una_fast.build_index(
-            [Path(path) for path in values["corpus"]],
-            word_tokenizer=values["word_tokenizer"],
-            lowercase=values["lowercase"],
+            [*map(Path, options.corpus)],
             progress=sys.stderr.isatty(),
-            folder=values["output"],
-            memory=values["memory"] or None,
+            folder=options.output,
+            memory=options.memory or None,
             executor=executor,
-            **{name: values[name] for name in FILES},
+            **settings_of(options, Files, Words),
         )
     warn_of_few_terms(index)
     size = f"{counted(index.n_documents, 'sentence')}, {counted(index.n_terms, 'term')}"
-    sys.stdout.write(f"{values['output']}: {size}\n")
+    sys.stdout.write(f"{options.output}: {size}\n")
 
 
 def connected(address: str) -> Any:
@@ -74,7 +72,7 @@ def connected(address: str) -> Any:
 main = Command(
     "una-fast index",
     "Build the index of a corpus: count its words, then score and rank them.",
-    options_of(IndexOptions) | options_of(Files) | options_of(Words),
+    IndexOptions,
     _build,
     page="cluster",
 )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from una_fast.augment.registry import HARD, check_word_lists, make_augmentation
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option, settings_of
 from una_fast.errors import InputError
-from una_fast.options import FILES, Draws, Files
+from una_fast.options import Draws, Edits, Files
 from una_fast.storage.files import new_file, unwritable
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ class InputOptions:
 
 
 @dataclass(frozen=True)
-class NegativesOptions:
-    """The options of `una-fast negatives` that `una-fast explain` does not have."""
+class NegativesOptions(InputOptions, Files, Draws, Edits):
+    """The options of `una-fast negatives`."""
 
     corpus: str = option("file of sentences; by default the sentences of the index", "", "Text", metavar="FILE")
     rows: int | None = option("only the first N sentences; by default all", None, least=1)
@@ -53,23 +53,23 @@ class NegativesOptions:
 
 
 @dataclass(frozen=True)
-class ExplainOptions:
-    """The options of `una-fast explain` that `una-fast negatives` does not have."""
+class ExplainOptions(InputOptions, Draws, Edits):
+    """The options of `una-fast explain`."""
 
     sentences: tuple[str, ...] = option("sentences to explain", (), "Sentences and output", required=True,
                                         positional=True, metavar="SENTENCE")  # fmt: skip
     json: bool = option("write one JSON object per line instead of a table", False)
 
 
-def _negatives(values: dict[str, Any]) -> None:
-    name = values["output"]
+def _negatives(options: NegativesOptions) -> None:
+    name = options.output
     if name != STANDARD_OUTPUT and Path(name).suffix != ".jsonl":
         raise InputError(f"--output {name}: must be a NAME.jsonl, because JSON lines are written")
     if name != STANDARD_OUTPUT and os.path.lexists(name):
         raise InputError(f"--output {name}: exists: choose another name, or delete it")
-    augmenter = _augmenter(values)
-    total = values["rows"] if values["corpus"] else min(len(augmenter.index), values["rows"] or len(augmenter.index))
-    with tqdm(_lines(augmenter, values), total=total, unit=" sentences", unit_scale=True, disable=None) as lines:
+    augmenter = _augmenter(options)
+    total = options.rows if options.corpus else min(len(augmenter.index), options.rows or len(augmenter.index))
+    with tqdm(_lines(augmenter, options), total=total, unit=" sentences", unit_scale=True, disable=None) as lines:
         if name == STANDARD_OUTPUT:
             sys.stdout.buffer.writelines(lines)
             return
@@ -82,60 +82,60 @@ def _negatives(values: dict[str, Any]) -> None:
     sys.stdout.write(f"{name}: written\n")
 
 
-def _lines(augmenter: TextAugmentation, values: dict[str, Any]) -> Iterator[bytes]:
+def _lines(augmenter: TextAugmentation, options: NegativesOptions) -> Iterator[bytes]:
     """Yield one JSON line per sentence of --corpus or, without --corpus, of the index."""
     from una_fast.corpus.documents import Reading
     from una_fast.corpus.sources import open_sources
     from una_fast.integrations.datasets import negative_names
 
     texts: Iterable[str] = augmenter.index
-    if values["corpus"]:
-        sources = open_sources(Path(values["corpus"]), Reading(**{name: values[name] for name in FILES}))
+    if options.corpus:
+        sources = open_sources(Path(options.corpus), Reading(**settings_of(options, Files)))
         texts = (text for source in sources for block in source.blocks() for text in block)
-    texts = islice(texts, values["rows"])
+    texts = islice(texts, options.rows)
     for start in count(0, BATCH_ROWS):
         if not (batch := list(islice(texts, BATCH_ROWS))):
             if start == 0:
-                raise InputError(f"{values['corpus']}: contains no sentence")
+                raise InputError(f"{options.corpus}: contains no sentence")
             return
         rows = range(start, start + len(batch))
         columns: dict[str, Sequence[Any]] = {"row": rows, "text": batch}
-        for number, name in enumerate(negative_names(values["n"])):
-            draws = {"epoch": values["epoch"], "sample_index": number}
-            made = augmenter.augment(batch, **draws) if values["corpus"] else augmenter.texts(rows, **draws)
+        for number, name in enumerate(negative_names(options.n)):
+            draws = {"epoch": options.epoch, "sample_index": number}
+            made = augmenter.augment(batch, **draws) if options.corpus else augmenter.texts(rows, **draws)
             columns[name] = made
         for record in zip(*columns.values(), strict=True):
             yield json.dumps(dict(zip(columns, record, strict=True)), ensure_ascii=False).encode() + b"\n"
 
 
-def _explain(values: dict[str, Any]) -> None:
-    augmenter = _augmenter(values)
-    for sentence in values["sentences"]:
-        explanation = augmenter.explain(sentence, values["epoch"])
-        text = json.dumps(asdict(explanation), ensure_ascii=False) if values["json"] else f"{explanation}\n"
+def _explain(options: ExplainOptions) -> None:
+    augmenter = _augmenter(options)
+    for sentence in options.sentences:
+        explanation = augmenter.explain(sentence, options.epoch)
+        text = json.dumps(asdict(explanation), ensure_ascii=False) if options.json else f"{explanation}\n"
         sys.stdout.buffer.write(f"{text}\n".encode())  # UTF-8 in every locale, like `negatives`
 
 
-def _augmenter(values: dict[str, Any]) -> TextAugmentation:
+def _augmenter(options: NegativesOptions | ExplainOptions) -> TextAugmentation:
     """Make the augmentation that --augment names, for the index in --index."""
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
-    check_word_lists(values["augment"], values["word_lists"])
-    index = una_fast.load_index(Path(values["index"]), word_tokenizer=values["word_tokenizer"] or None)
-    return make_augmentation(values["augment"], index, values, seed=values["seed"])
+    check_word_lists(options.augment, options.word_lists)
+    index = una_fast.load_index(Path(options.index), word_tokenizer=options.word_tokenizer or None)
+    return make_augmentation(options.augment, index, vars(options), seed=options.seed)
 
 
 main = Command(
     "una-fast negatives",
     "Make hard negatives of every sentence of an index, or of a file. A blank sentence gets an empty negative.",
-    options_of(NegativesOptions) | options_of(InputOptions) | options_of(Files) | options_of(Draws),
+    NegativesOptions,
     _negatives,
     page="how-una-works",
 )
 explain = Command(
     "una-fast explain",
     "Show how the negative of a sentence is made: which words are replaced, and why.",
-    options_of(ExplainOptions) | options_of(InputOptions) | options_of(Draws),
+    ExplainOptions,
     _explain,
     page="how-una-works",
 )

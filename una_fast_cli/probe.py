@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option, settings_of
 from una_fast.errors import InputError, counted, first_line
 from una_fast.imports import import_extra
-from una_fast.options import FILES, Files, Words, parse_edits
+from una_fast.options import Files, Words, parse_edits
 from una_fast_cli.probe_report import COLOURS, GATE, VERIFIER, corpus_report, page, pairs_report, threshold_reports
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ProbeOptions:
-    """The options of `una-fast probe`, except the options in `Files` and `Words`."""
+class ProbeOptions(Files, Words):
+    """The options of `una-fast probe`."""
 
     model: tuple[str, ...] = option(
         "encoder that sentence-transformers loads; give two to compare them, such as before and after training",
@@ -52,46 +52,45 @@ class ProbeOptions:
     html: str = option("HTML file for the printed figures and the curve of --pairs", "", metavar="FILE")
 
 
-def _probe(values: dict[str, Any]) -> None:
+def _probe(options: ProbeOptions) -> None:
     import una_fast  # imported here, so that --help and errors of the command line do not wait for torch
     from train.messages import tell_user
     from una_fast.pair_scores import read_pairs, score_overlap
     from una_fast.storage.files import write_file, write_json
 
-    figures = _checked(values)
+    figures = _checked(options)
     # text and pairs are read before encoders are loaded, which takes seconds
-    pairs = read_pairs(values["pairs"]) if values["pairs"] else []
-    if values["corpus"]:
-        tell_user(f"indexing {values['corpus']}")
-        settings = {name: values[name] for name in ("word_tokenizer", "lowercase", *FILES)}
-        index = una_fast.build_index(Path(values["corpus"]), **settings)
-    encoders = {name: load_encode(name) for name in values["model"]}
+    pairs = read_pairs(options.pairs) if options.pairs else []
+    if options.corpus:
+        tell_user(f"indexing {options.corpus}")
+        index = una_fast.build_index(Path(options.corpus), **settings_of(options, Files, Words))
+    encoders = {name: load_encode(name) for name in options.model}
     scores: dict[str, PairScores] = {}
     probes, reports = {}, []
     for name, encode in encoders.items():
-        if values["pairs"]:
+        if options.pairs:
             tell_user(f"{name}: encoding {counted(len(pairs), 'pair')}")
-            scores |= _pair_scores(name, encode, pairs, values)
-        if values["corpus"]:
+            scores |= _pair_scores(name, encode, pairs, options)
+        if options.corpus:
             tell_user(f"{name}: encoding sentences and their near-misses")
-            settings = {option: values[option] for option in ("n", "share", "seed")}
-            probes[name] = una_fast.probe(encode, index, **settings, edits=parse_edits(values["edits"]))
+            edits = parse_edits(options.edits)
+            probes[name] = una_fast.probe(encode, index, options.n, edits=edits, share=options.share, seed=options.seed)
     if scores:
-        reports.append(pairs_report(values["pairs"], scores, score_overlap(pairs, values["share"])))
+        reports.append(pairs_report(options.pairs, scores, score_overlap(pairs, options.share)))
     if probes:
-        reports.append(corpus_report(values["corpus"], probes))
-    reports += threshold_reports(values["threshold"], scores, probes)
+        reports.append(corpus_report(options.corpus, probes))
+    reports += threshold_reports(options.threshold, scores, probes)
     text = "\n\n".join(text for text, _ in reports) + "\n"
     sys.stdout.write(text)
-    if values["html"]:
-        write_file(Path(values["html"]), page(text, scores))
-    if values["json"]:
+    if options.html:
+        write_file(Path(options.html), page(text, scores))
+    if options.json:
         for _, more in reports:
             figures |= more
-        write_json(Path(values["json"]), figures)
+        write_json(Path(options.json), figures)
 
 
-def _checked(values: dict[str, Any]) -> dict[str, Any]:
+def _checked(options: ProbeOptions) -> dict[str, Any]:
     """Check the options. Return the values of --model, --corpus and --pairs, to store them in the --json file.
 
     Raises InputError if this file exists, but does not contain the same values.
@@ -99,22 +98,23 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
     from una_fast.augment.near_misses import check_edits
     from una_fast.storage.files import read_object
 
-    if len(values["model"]) > len(COLOURS):
-        raise InputError(f"--model: {len(values['model'])} encoders: give one, or two to compare")
-    if not values["corpus"] and not values["pairs"]:
+    if len(options.model) > len(COLOURS):
+        raise InputError(f"--model: {len(options.model)} encoders: give one, or two to compare")
+    if not options.corpus and not options.pairs:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
-    if values["verifier"] and (len(values["model"]) > 1 or not values["pairs"]):
+    if options.verifier and (len(options.model) > 1 or not options.pairs):
         raise InputError("--verifier: needs --pairs and a single --model, the encoder of the verifier")
-    check_edits(parse_edits(values["edits"]))
-    measured = {"model": list(values["model"]), **{name: values[name] for name in ("corpus", "pairs") if values[name]}}
-    file = values["json"] and Path(values["json"])
+    check_edits(parse_edits(options.edits))
+    measured = {"model": list(options.model), "corpus": options.corpus, "pairs": options.pairs}
+    measured = {name: value for name, value in measured.items() if value}
+    file = options.json and Path(options.json)
     if file and file.exists() and not measured.items() <= read_object(file).items():
         raise InputError(f"--json {file}: contains something other than figures of this text: choose another name")
     return measured
 
 
 def _pair_scores(
-    name: str, encode: Callable[[list[str]], Any], pairs: Sequence[Pair], values: dict[str, Any]
+    name: str, encode: Callable[[list[str]], Any], pairs: Sequence[Pair], options: ProbeOptions
 ) -> dict[str, PairScores]:
     """Return the scores of an encoder and, with --verifier, those of the verifier and of its gate, by name.
 
@@ -122,8 +122,8 @@ def _pair_scores(
     """
     import una_fast
 
-    cosines = una_fast.score_pairs(encode, pairs, values["share"])
-    if not (folder := values["verifier"]):
+    cosines = una_fast.score_pairs(encode, pairs, options.share)
+    if not (folder := options.verifier):
         return {name: cosines}
     verifier = una_fast.Verifier(None if folder == "packaged" else folder, encoder=name)
     found = verifier.near_miss([pair[:2] for pair in pairs])
@@ -162,7 +162,7 @@ def load_encode(name: str) -> Callable[[list[str]], Any]:
 main = Command(
     "una-fast probe",
     "Show how similar an encoder finds near-misses: edited sentences of your text, or your own labelled pairs.",
-    options_of(ProbeOptions) | options_of(Files) | options_of(Words),
+    ProbeOptions,
     _probe,
     page="near-misses",
 )

@@ -8,7 +8,6 @@ edit, after "trained" or "new": `train.verifier` makes pairs with the first kind
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import os
 import re
 import sys
@@ -19,12 +18,12 @@ from pathlib import Path
 import numpy as np
 
 from train.verifier.data import read_sentences
+from train.verifier.options import VerifierOptions
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.augment.draws import Draws
 from una_fast.augment.rewordings import Change, harmful_changes, harmless_changes, judging_changes, judging_contrasts
 from una_fast.command import run_command
 from una_fast.errors import InputError, counted
-from una_fast.options import Files
 from una_fast.storage.files import write_file
 from una_fast.verify.pairs import around, roles
 
@@ -98,8 +97,8 @@ def write_pairs(options: argparse.Namespace) -> None:
     """Write the pairs of the command line's corpus."""
     if options.to is None:
         raise InputError("--to is missing: give the folder of the data, or set UNA_FAST_DATA")
-    files = {field.name: field.default for field in dataclasses.fields(Files)}
-    texts = read_sentences({"corpus": [options.corpus], "sentences": options.sentences, "seed": options.seed, **files})
+    of_corpus = VerifierOptions(corpus=(options.corpus,), sentences=options.sentences, seed=options.seed)
+    texts = read_sentences(of_corpus)
     pairs = matched_pairs(texts, options.seed)
     lines = ["sentence1\tsentence2\tlabel\tgroup", *("\t".join(map(str, pair)).replace("\n", " ") for pair in pairs)]
     write_file(options.to / FILE, "\n".join(lines) + "\n")

@@ -22,50 +22,34 @@ TEXTS = {"paraphrase": ("paraphrases", "pegasus"), "back-translation": ("back_tr
 CORPORA = ("wiki1m_for_simcse.txt", "wiki1m_for_simcse.txt.gz")  # the names that train.download gives
 SETTINGS = {**PAPER_SETTINGS, "precision": "fp32"}  # options of every run that differ from train.ddp's defaults
 RADIUS = 4000  # the paper's, 1% of its vocabulary; another corpus gets train.ddp's default, which is also 1%
-SET_BY_COMMAND = (
-    "config",
-    "demo",
-    "evaluate",
-    "paper",
-    "near_misses",
-    "seed",
-    "index",
-    "resume",
-)  # options of train.ddp that this command sets itself
+# options of train.ddp that this command sets itself
+SET_BY_COMMAND = ("config", "demo", "evaluate", "paper", "near_misses", "seed", "index", "resume")
 NOT_THE_PAPER_S = ("model", "corpus", "max_steps", "epochs", "batch_size", "dev")  # if one is given, a note says so
 
 
 @dataclass(frozen=True)
-class Paper:
+class Paper(Run):
     """Table.
 
     All other options are those of train.ddp. They apply to all rows, but a row keeps its own value of the option that
     it varies: --alpha has no effect on the table of alpha.
     """
 
-    table: str = option(
-        "table to make",
-        "",
-        choices={name: f"table {table['number']}, {table['title']}" for name, table in contents().items()},
-        positional=True,
-        metavar="TABLE",
-    )
-    data: str = option(
-        "folder that contains senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
-        "",
-        metavar="FOLDER",
-    )
+    # fmt: off
+    table: str = option("table to make", "", positional=True, metavar="TABLE",
+                        choices={name: f"table {table['number']}, {table['title']}"
+                                 for name, table in contents().items()})
+    data: str = option("folder that contains senteval/, and corpora/ if --corpus is not given; default UNA_FAST_DATA",
+                       "", metavar="FOLDER")
     rows: str = option("names of the rows to measure, comma-separated; default: all", "", metavar="NAME,NAME")
     columns: str = option("names of the columns to measure, as in table.json; default: all", "", metavar="NAME,NAME")
-    back_translations: str = option(
-        "file whose line i is the back-translation of line i of the corpus, as train.generate writes it",
-        "",
-        metavar="FILE",
-    )
+    back_translations: str = option("file whose line i is the back-translation of line i of the corpus, as "
+                                    "train.generate writes it", "", metavar="FILE")
     csv: str = option("file for the figures as CSV, one line per cell", "", metavar="FILE")
     latex: str = option("file for the table as LaTeX, for the package booktabs", "", metavar="FILE")
     svg: str = option("file for the figure of the tables alpha, beta and radius", "", metavar="FILE")
     dry_run: bool = option("list the commands that would run, without running them", False)
+    # fmt: on
 
 
 @dataclass(frozen=True)
@@ -97,7 +81,7 @@ class Request:
 
         These are the options that the user gave, and the paper's values that differ from train.ddp's defaults.
         """
-        given = {name: value for name, value in self.given.items() if name not in {"paraphrases", *options_of(Paper)}}
+        given = {name: value for name, value in self.given.items() if name in OPTIONS.keys() - {"paraphrases"}}
         return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 
     def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
@@ -202,15 +186,15 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     Raises:
         InputError: an unknown table or option, a missing or invalid value, or no corpus.
     """
-    taken = {key: one for key, one in OPTIONS.items() if key not in SET_BY_COMMAND}
-    own = options_of(Paper)
-    command = Command(prog, "Measure a table of the paper and show it with the paper's figures.", own | taken)
+    options = {name: one for name, one in options_of(Paper).items() if name not in SET_BY_COMMAND}
+    about = "Measure a table of the paper and show it with the paper's figures."
+    command: Command[Paper] = Command(prog, about, Paper, options=options)
     command.formatter_class = argparse.RawDescriptionHelpFormatter  # keeps the line breaks of the list of names
     command.epilog = f"{names_of_tables()}\n\nRead docs/paper-tables.md."
     given = command.given(words)
     name = given.pop("table", "")
     if not name:
-        raise InputError(f"TABLE is missing: choose from {', '.join(own['table'].choices)}")
+        raise InputError(f"TABLE is missing: choose from {', '.join(options['table'].choices)}")
     if given.get("svg") and not contents()[name].get("curve"):
         raise InputError(f"--svg: the table {name} has no curve: choose from {', '.join(with_curves())}")
     if not given.get("output"):

@@ -24,16 +24,15 @@ from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own
 from train.report.runs import read_evaluation, read_run, unimproved_note
 from una_fast.augment.registry import make_augmentation
-from una_fast.command import arguments_of
-from una_fast.options import FILES
+from una_fast.command import arguments_of, settings_of
+from una_fast.options import Files, Words
 from una_fast.storage.files import read_json, read_object
 
 
 @functools.cache  # three sentences share it
 def index_of(run: Run) -> una_fast.Index:
     """Build an index of a run's corpus in memory."""
-    settings = {name: getattr(run, name) for name in ("word_tokenizer", "lowercase", *FILES)}
-    return una_fast.build_index([*map(Path, run.corpus)], progress=True, **settings)
+    return una_fast.build_index([*map(Path, run.corpus)], progress=True, **settings_of(run, Files, Words))
 
 
 class Work(NamedTuple):
@@ -104,12 +103,12 @@ def scores_of(folder: Path) -> dict[str, float]:
 
 def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     """Return the work of a CHECKPOINT: `train.evaluate` scores a published encoder on the STS tasks."""
-    values = {name: option.default for name, option in evaluate.OPTIONS.items()} | dict(source.options)
+    values = {name: option.default for name, option in evaluate.main.options.items()} | dict(source.options)
     short = "_".join([*Path(source.name).parts[-2:], values["pooling"], *["whitening"][: values["whiten"]]])
     path = request.output / "checkpoints" / f"{short}.json"
     values |= {name: request.given[name] for name in ("tasks", "device", "trust_remote_code") if name in request.given}
     values |= {"model": source.name, "data": str(request.downstream), "json": str(path)}
-    words = arguments_of(evaluate.OPTIONS.values(), values)
+    words = arguments_of(evaluate.main.options.values(), values)
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",

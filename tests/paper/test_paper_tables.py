@@ -11,7 +11,6 @@ from bench.paper.__main__ import main
 from bench.paper.request import read_request
 from bench.paper.tables import DEV, RUN, contents
 from support import small_runs
-from train.config import make_run, parse
 
 SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
 
@@ -163,7 +162,7 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
     assert f"--paraphrases={folder / 'other.txt'}" in said[1] and "--whiten" in said[0]
     assert said[2:] == ["2 of 2 runs are to do"]
     words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a valid command line of train.ddp
-    assert make_run(parse(words)).paraphrases
+    assert command.read(words).paraphrases
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 
 import una_fast
 from support.small_runs import write_corpus, write_dev
-from train.compare import CONDITIONS, OPTIONS, PROBE, _run_of, answer, main
+from train.compare import CONDITIONS, PROBE, _run_of, answer, main
 from train.record.folder import COMPARISON, read_mark
 from train.report.runs import Comparison, read_run
 from una_fast.errors import InputError, InputWarning
@@ -142,9 +142,8 @@ def test_paraphrases_are_the_positives_in_all_conditions(finished, tmp_path, mon
 
 
 def test_retrieval_sets_in_the_data_are_scored(tmp_path):
-    given = {"model": "m", "corpus": ["text.txt"], "data": str(tmp_path)}
-    values = {name: row.default for name, row in OPTIONS.items()} | given
-    assert _run_of(values, tmp_path / "none", {}).tasks == "sts,near-miss"
+    options = main.read(["--model=m", "--corpus=text.txt", f"--data={tmp_path}", "--output=out"])
+    assert _run_of(options, tmp_path / "none", {}).tasks == "sts,near-miss"
     (tmp_path / "retrieval" / "faq").mkdir(parents=True)
     (tmp_path / "retrieval" / "faq" / "corpus.jsonl").touch()
-    assert _run_of(values, tmp_path / "none", {}).tasks == "sts,near-miss,retrieval"
+    assert _run_of(options, tmp_path / "none", {}).tasks == "sts,near-miss,retrieval"

@@ -11,12 +11,13 @@ import warnings
 import pytest
 
 import train
-from train.config import COMMON, OPTIONS, PRESETS, compared_settings, make_parser, make_run
-from train.config import parse as option_values
+from train.config import OPTIONS, PRESETS, compared_settings
+from train.ddp import COMMON
+from train.ddp import command as train_command
 from train.losses import LOSSES
 from train.record.checkpoint import check_resumed
 from una_fast.augment.registry import AUGMENTATIONS
-from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command
+from una_fast.command import Command, arguments_of, foreign_names, option, options_of, run_command, settings_of
 from una_fast.errors import InputError, InputWarning
 
 NEEDED = ["--corpus", "text.txt", "--model", "encoder", "--output", "run"]
@@ -28,8 +29,7 @@ CONTRACT = {  # names and defaults that users rely on
 }  # fmt: skip
 
 
-def parse(arguments):
-    return make_run(option_values(arguments))
+parse = train_command.read
 
 
 def in_file(tmp_path, content):
@@ -46,7 +46,7 @@ def test_defaults_are_those_of_the_contract():
 def test_the_papers_settings_are_one_option_away(tmp_path):
     run = parse([*in_file(tmp_path, "beta: 0.4"), "--paper", "--alpha", "2"])
     assert (run.loss, run.alpha, run.beta, run.surface) == ("pairs", 2, 0.4, "paper")
-    text = " ".join(make_parser().format_help().split())
+    text = " ".join(train_command.format_help().split())
     assert "--loss pairs --alpha 5 --beta 0.5 --surface paper" in text
 
 
@@ -54,7 +54,7 @@ def test_the_recipe_against_near_misses_is_one_option():
     run = parse([*NEEDED, "--near-misses", "--margin-most", "0.9"])
     assert (run.augment, run.loss, run.margin_least, run.margin_most) == ("near-misses", "margin", 0.3, 0.9)
     words = OPTIONS["near_misses"].help.partition(": ")[2].split()
-    given = make_parser().given([*NEEDED, *words])
+    given = train_command.given([*NEEDED, *words])
     assert {name: given[name] for name in PRESETS["near_misses"]} == PRESETS["near_misses"]
     with pytest.raises(InputError, match="--paper and --near-misses together"):
         parse([*NEEDED, "--near-misses", "--paper"])
@@ -69,7 +69,7 @@ def test_several_numbers_are_separated_by_commas_or_spaces_or_are_a_list(tmp_pat
 
 
 def test_help_shows_every_option_under_its_heading_with_default_and_limits():
-    lines = make_parser().format_help().splitlines()
+    lines = train_command.format_help().splitlines()
     shown = " ".join(" ".join(lines).split())
     for declared in OPTIONS.values():
         assert re.search(f"{declared.flag}[ ,]", shown) and " ".join(declared.help.split()[:4]) in shown
@@ -95,12 +95,34 @@ def test_an_option_is_made_from_its_field():
 
     assert [of.heading for of in options_of(Small).values()] == ["Small things", "Named", "Named"]
     _, share, _ = options_of(Small).values()
-    given = [Command("small", "", options_of(Small)).given(["--share", text])["share"] for text in ("1", "0.5")]
+    given = [Command("small", "", Small).read(["--share", text]).share for text in ("1", "0.5")]
     assert given == [1, 0.5] and isinstance(given[0], int)
     assert (share.flag, share.help, share.role, share.default) == ("--share", "a share, of something", "running", None)
     for value, bound in ((0, "above 0"), (1.5, "at most 1"), (float("nan"), "above 0"), (2**64, "at most 1")):
         with pytest.raises(InputError, match=f"--share is {value}: it must be {bound}$"):
             share.read(value)
+
+
+def test_a_command_passes_its_function_an_instance_of_the_dataclass():
+    @dataclasses.dataclass(frozen=True)
+    class Base:
+        first: int = option("the first", 1, "One", least=0)
+        second: str = option("the second", "b", "Two")
+        third: str = option("the third", "c")
+
+    @dataclasses.dataclass(frozen=True)
+    class Derived(Base):
+        second: str = option("another second", "d", "Own")
+
+    received = []
+    assert Command("derived", "", Derived, received.append)(["--first=3"]) == 0
+    assert received == [Derived(first=3, second="d", third="c")]
+    assert [(of.name, of.heading) for of in options_of(Derived).values()] == [
+        ("second", "Own"), ("first", "One"), ("third", "Two"),
+    ]  # fmt: skip
+    fewer = {"first": dataclasses.replace(options_of(Derived)["first"], default=2)}
+    assert Command("fewer", "", Derived, options=fewer).read([]) == Derived(first=2)
+    assert settings_of(received[0], Base) == {"first": 3, "second": "d", "third": "c"}
 
 
 def test_arguments_of_a_run_are_its_command_line():
@@ -143,7 +165,7 @@ def test_option_names_of_other_trainers_are_answered_with_ours(tmp_path, elsewhe
 
 
 def test_suggested_options_exist():
-    known = make_parser()._option_string_actions
+    known = train_command._option_string_actions
     for advice in foreign_names().values():
         assert advice.split()[0].rstrip(",") in known or not advice.startswith("--")
     assert not {f"--{name}" for name in foreign_names()} & {*known}
@@ -152,7 +174,7 @@ def test_suggested_options_exist():
 def test_a_tilde_is_expanded_in_paths_only(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
     words = [*in_file(tmp_path, "model: ~/model")[-2:], "--output=~/run", "--corpus", "~/a.txt", "b~.txt"]
-    assert option_values([*words, "--column", "~/x"]) == {
+    assert train_command.given([*words, "--column", "~/x"]) == {
         "model": "/home/me/model", "output": "/home/me/run", "corpus": ("/home/me/a.txt", "b~.txt"), "column": "~/x",
     }  # fmt: skip
 

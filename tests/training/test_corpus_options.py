@@ -14,7 +14,8 @@ from transformers import AutoTokenizer
 import una_fast
 from support.small_runs import options, refused, write_corpus
 from support.token_ids import assert_ids
-from train.config import Run, make_parser, make_run
+from train.config import Run, make_run
+from train.ddp import command as train_command
 from train.distributed import Ranks
 from train.launch.prepare import PreparedRun, open_index
 from train.neighbours import Neighbours
@@ -62,7 +63,7 @@ TABLE = 'text\n"the river\nand the castle"\n' + "a museum\n" * 20
 def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
     (tmp_path / "table.tsv").write_text(TABLE)
     flags = {None: [], True: ["--quoting"], False: ["--no-quoting"]}[quoting]
-    assert vars(make_parser().parse_args(flags)).get("quoting") is quoting
+    assert vars(train_command.parse_args(flags)).get("quoting") is quoting
     values = options(tmp_path, tiny_model, corpus=(str(tmp_path / "table.tsv"),), quoting=quoting)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)

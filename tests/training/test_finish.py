@@ -10,7 +10,8 @@ from huggingface_hub import ModelCard
 
 from support.run_folders import write_evaluation, write_run
 from support.small_runs import write_senteval
-from train.config import make_parser, make_run
+from train.config import make_run
+from train.ddp import command
 from train.launch.finish import finish, is_scored
 
 SETTINGS = {
@@ -82,8 +83,7 @@ def test_the_card_contains_no_local_path_and_its_command_repeats_the_run(card):
     for given, shown in (("my models/model", "my models/model"), ("/home/somebody/x/bert/model", "bert/model")):
         assert f"- started from: `{shown}`" in card(settings={"model": given})
     (line,) = (line for line in card().splitlines() if line.startswith("python -m train.ddp"))
-    given = make_parser().given([*shlex.split(line)[3:], "--output", SETTINGS["output"]])
-    assert make_run(given) == make_run(SETTINGS)
+    assert command.read([*shlex.split(line)[3:], "--output", SETTINGS["output"]]) == make_run(SETTINGS)
 
 
 def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card, tmp_path, capsys):

@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 from support import small_runs as training
 from support.small_runs import assert_same_run, at_step, final_state, flat, metrics, options, refused, train_here
 from support.staged import Killed, disk_full, failing, flip
-from train.ddp import _add_saved_options, main, saved_options
+from train.ddp import main, read_run
 from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
@@ -111,24 +111,24 @@ class TestResumeWithoutOptions:
     """`--resume --output FOLDER`: all other options are read from the run."""
 
     def test_every_option_is_read_from_the_run(self, finished):
-        values = _add_saved_options({"resume": True, "output": finished["output"]})
-        run, first = (training.make_run(each) for each in (values, finished))
+        run, first = read_run({"resume": True, "output": finished["output"]}), training.make_run(finished)
         names = {field.name for field in dataclasses.fields(run)} - {"resume"}
         # only options that depend on the machine or the model were resolved
         resolved = {"schedule", "augment", "compile", "pooling", "head", "learning_rate", "precision"}
         assert {name for name in names if getattr(run, name) != getattr(first, name)} <= resolved
-        assert _add_saved_options({"resume": True, "output": finished["output"], "beta": 0.1})["beta"] == 0.1
+        assert read_run({"resume": True, "output": finished["output"], "beta": 0.1}).beta == 0.1
 
     def test_a_run_killed_before_its_first_save_starts_again(self, finished, tmp_path):
         output = str(tmp_path / "run")
         enter(Path(output), RUN, False, {**finished, "output": output})
-        values = _add_saved_options({"resume": True, "output": output})
+        values = vars(read_run({"resume": True, "output": output}))
         assert train_here(values).status == "finished" and metrics(output) == metrics(finished["output"])
 
     def test_the_index_moves_with_the_folder_and_trust_remote_code_is_not_saved(self, tmp_path):
         settings = {"temperature": 0.05, "corpus": ["a.txt"], "trust_remote_code": True, "later": 1}
         write_json(tmp_path / MARK, {"settings": {**settings, "output": "runs/a", "index": "runs/a/index"}})
-        assert saved_options(tmp_path) == {"temperature": 0.05, "corpus": ("a.txt",)}
+        run = read_run({"resume": True, "output": str(tmp_path), "model": "m"})
+        assert (run.temperature, run.corpus, run.index, run.trust_remote_code) == (0.05, ("a.txt",), "", False)
 
     def test_a_finished_run_refuses_other_settings(self, finished, capsys):
         assert main(["--resume", "--output", finished["output"], "--beta", "0.3"]) == 2
@@ -184,7 +184,7 @@ class TestWhatAUserChanges:
         there = tmp_path / "there"
         shutil.copytree(stopped["output"], there, ignore=shutil.ignore_patterns(".*"))
         shutil.rmtree(stopped["output"])
-        assert train_here(_add_saved_options({"resume": True, "output": str(there)})).status == "finished"
+        assert train_here(vars(read_run({"resume": True, "output": str(there)}))).status == "finished"
         assert_same_run(there, finished["output"])
 
     def test_a_run_without_its_checkpoint_keeps_its_results(self, copy, finished):

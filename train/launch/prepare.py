@@ -30,11 +30,13 @@ from train.record.trackers import make_trackers
 from una_fast.augment.kept_words import KeptWords, read_words
 from una_fast.augment.registry import make_augmentation
 from una_fast.augment.sampler import resolve_radius
+from una_fast.command import settings_of
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import Source, check_sources, open_sources
 from una_fast.errors import InputError, counted
 from una_fast.index.build import build_index
 from una_fast.index.index import KIND, Index, load_index, warn_of_few_terms
+from una_fast.options import Files
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.storage.files import checksum_of, file_checksum
@@ -74,7 +76,7 @@ class PreparedRun:
     @cached_property
     def sources(self) -> tuple[list[Source], list[Source]]:
         """The sources of --corpus and those of --paraphrases. A new index contains both, in this order."""
-        reading = Reading(self.run.column, self.run.quoting, self.run.max_sentence_bytes)
+        reading = Reading(**settings_of(self.run, Files))
         # Path, not str: a str without a known extension counts as a sentence
         corpus = open_sources([*map(Path, self.run.corpus)], reading)
         return [*corpus], [*open_sources(Path(self.run.paraphrases), reading)] if self.run.paraphrases else []

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from una_fast.command import options_of
 from una_fast.errors import InputError
 from una_fast.storage.files import encoded_json, lock, read_object, remove_partial, sync_file
 
@@ -56,6 +57,15 @@ def read_mark(path: Path) -> dict[str, Any]:
     # a run that was copied without hidden files has only its run.json
     mark = read_object(path / MARK) or {"command": RUN, **read_object(path / SUMMARY)}
     return mark if isinstance(mark.get("settings"), dict) else {}
+
+
+def saved_options(path: Path, kind: type) -> dict[str, Any]:
+    """Return the options, by field name, with which the run in the folder was started, except those for one call.
+
+    kind: the dataclass of the command's options.
+    """
+    names = {name for name, option in options_of(kind).items() if option.role != "call"}
+    return {name: value for name, value in read_mark(path).get("settings", {}).items() if name in names}
 
 
 def is_own(path: Path, command: str) -> bool:

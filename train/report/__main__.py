@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from train.report.runs import find_runs, group_runs
-from una_fast.command import Command, option, options_of
+from una_fast.command import Command, option
 from una_fast.errors import InputError
 from una_fast.storage.files import write_file
 
@@ -30,12 +29,12 @@ class ReportOptions:
     baseline: str | None = option("run, or folder of seeds, to compare the other runs with", None, metavar="RUN")
 
 
-def _run(values: dict[str, Any]) -> None:
+def _run(options: ReportOptions) -> None:
     # imported late: --help and errors of the command line should not wait for plotly
     from train.report.page import make_page
 
-    output, baseline = Path(values["output"]), [Path(values["baseline"])] if values["baseline"] else []
-    groups = group_runs(find_runs([*baseline, *map(Path, values["runs"])]))  # the baseline's group is the first
+    output, baseline = Path(options.output), [Path(options.baseline)] if options.baseline else []
+    groups = group_runs(find_runs([*baseline, *map(Path, options.runs)]))  # the baseline's group is the first
     if baseline and len(group_runs(find_runs(baseline))) > 1:
         raise InputError(
             f"--baseline {baseline[0]}: contains runs with different settings: give a folder of one setting"
@@ -48,7 +47,7 @@ def _run(values: dict[str, Any]) -> None:
 
 
 ABOUT = "Show runs as one HTML page."
-main = Command("python -m train.report", ABOUT, options_of(ReportOptions), _run, "report", EPILOG, "tutorial")
+main = Command("python -m train.report", ABOUT, ReportOptions, _run, extra="report", epilog=EPILOG, page="tutorial")
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -11,41 +11,31 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from train.record.folder import VERIFIER, check_owner, read_mark
+from train.record.folder import VERIFIER, check_owner, saved_options
 from train.signals import leave_at_once, signals_handled
-from train.verifier.options import OPTIONS
-from una_fast.command import Command
+from train.verifier.options import VerifierOptions
+from una_fast.command import Command, make_options
 
 
-class VerifierCommand(Command):
-    """The command. With --resume, the options of the run in --output are the defaults."""
-
-    def given(self, arguments: Sequence[str] | None) -> dict[str, Any]:
-        """Return the values of the command line, and with --resume those of the run that the line does not give."""
-        values = super().given(arguments)
-        if not (values.get("resume") and values.get("output")):
-            return values
-        output = Path(values["output"])
-        check_owner(output, VERIFIER)
-        saved = read_mark(output).get("settings", {})
-        names = {name for name, known in OPTIONS.items() if known.role != "call"} & saved.keys() - {"output"}
-        return {name: OPTIONS[name].read(saved[name]) for name in names} | values
+def read_options(given: dict[str, Any]) -> VerifierOptions:
+    """Make the options from the given values. With --resume, those of the run in --output are the defaults."""
+    saved: dict[str, Any] = {}
+    if given.get("resume") and given.get("output"):
+        check_owner(Path(given["output"]), VERIFIER)
+        saved = saved_options(Path(given["output"]), VerifierOptions)
+    return make_options(VerifierOptions, {**saved, **given})
 
 
-def _run(values: dict[str, Any]) -> int:
+def _run(options: VerifierOptions) -> int:
     from train.verifier.run import train_verifier  # here, because --help and wrong options should not wait for torch
 
-    return train_verifier(values)
+    return train_verifier(options)
 
 
-command = VerifierCommand(
-    "python -m train.verifier",
-    "Train a verifier, which tells near-misses from pairs with the same meaning.",
-    OPTIONS,
-    _run,
-    "train",
-    page="verifier",
-)
+command = Command(
+    "python -m train.verifier", "Train a verifier, which tells near-misses from pairs with the same meaning.",
+    VerifierOptions, _run, make=read_options, extra="train", page="verifier",
+)  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "python -m train.verifier") -> int:

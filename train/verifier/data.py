@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +14,12 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from train.messages import progress_bar, tell_user
+from train.verifier.options import VerifierOptions
+from una_fast.command import settings_of
 from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.errors import InputError, counted
-from una_fast.options import FILES
+from una_fast.options import Files
 from una_fast.pair_scores import read_pairs
 from una_fast.verify.encoder import TokenEncoder, script_of
 from una_fast.verify.model import EncodedText
@@ -104,40 +105,39 @@ class Pairs:
         return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def make_pairs(values: Mapping[str, Any], encoder: TokenEncoder) -> Pairs:
+def make_pairs(options: VerifierOptions, encoder: TokenEncoder) -> Pairs:
     """Make the pairs from --corpus, the templates, the encoder's neighbours and --pairs."""
-    labelled = read_pairs(values["pairs"]) if values["pairs"] else []
-    texts = read_sentences(values)
+    labelled = read_pairs(options.pairs) if options.pairs else []
+    texts = read_sentences(options)
     tell_user(f"making pairs from {counted(len(texts), 'sentence')}")
-    maker = PairMaker(texts, values["seed"], values["wordnet"] or None)
-    made = [*maker.near_misses(), *maker.same_meaning(), *maker.from_templates(values["templates"]), *maker.distant()]
-    if values["neighbours"] <= 1:
-        made += maker.from_neighbours(neighbours(maker.texts, encoder, values["neighbours"]))
+    maker = PairMaker(texts, options.seed, options.wordnet or None)
+    made = [*maker.near_misses(), *maker.same_meaning(), *maker.from_templates(options.templates), *maker.distant()]
+    if options.neighbours <= 1:
+        made += maker.from_neighbours(neighbours(maker.texts, encoder, options.neighbours))
     own = [Pair(first, second, 1 - label, "labelled") for first, second, label, _ in labelled]
     times = max(1, round(LABELLED_SHARE * len(made) / len(own))) if own else 0
-    return Pairs(made + own * times, values["seed"])
+    return Pairs(made + own * times, options.seed)
 
 
-def read_sentences(values: Mapping[str, Any]) -> list[str]:
+def read_sentences(options: VerifierOptions) -> list[str]:
     """Return up to --sentences sentences of the corpus. Half of them have two parts in different roles, if possible."""
-    n = values["sentences"]
-    found = [*islice(_suitable(values), READ_AHEAD * n)]
+    n = options.sentences
+    found = [*islice(_suitable(options), READ_AHEAD * n)]
     if len(found) < 100:
-        named = ", ".join(values["corpus"])
+        named = ", ".join(options.corpus)
         least, most = WORDS[0], WORDS[-1]
         raise InputError(
             f"--corpus {named}: {counted(len(found), 'distinct sentence')} of {least} to {most} words: give 100 or more"
         )
-    order = np.random.default_rng(values["seed"]).permutation(len(found)).tolist()
+    order = np.random.default_rng(options.seed).permutation(len(found)).tolist()
     with_roles = [i for i in order if has_roles(found[i])][: n // 2]
     others = [i for i in order if i not in {*with_roles}][: n - len(with_roles)] if len(found) > n else order
     return [found[i] for i in sorted({*with_roles, *others})]
 
 
-def _suitable(values: Mapping[str, Any]) -> Iterator[str]:
-    reading = Reading(**{name: values[name] for name in FILES})
-    seen: set[str] = set()
-    for source in open_sources([*map(Path, values["corpus"])], reading):
+def _suitable(options: VerifierOptions) -> Iterator[str]:
+    reading, seen = Reading(**settings_of(options, Files)), set[str]()
+    for source in open_sources([*map(Path, options.corpus)], reading):
         for block in source.blocks():
             for text in block:
                 if len(text.split()) in WORDS and text not in seen:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from una_fast.command import option, options_of
+from una_fast.command import option
 from una_fast.options import Files
 
 
 @dataclass(frozen=True)
-class VerifierOptions:
+class VerifierOptions(Files):
     """The options of a verifier's training."""
 
     # fmt: off
@@ -43,6 +43,3 @@ class VerifierOptions:
     device: Literal["auto", "cpu", "cuda"] = option("auto: a GPU if there is one", "auto", role="running")
     resume: bool = option("continue the run in --output; its options are the default", False, role="call")
     # fmt: on
-
-
-OPTIONS = options_of(VerifierOptions) | options_of(Files)

@@ -25,7 +25,8 @@ from train.record.environment import machine, peak_memory, versions
 from train.record.folder import METRICS, SUMMARY, VERIFIER, is_finished, output_folder, resume_advice
 from train.signals import Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end
 from train.verifier.data import Pairs, make_pairs
-from train.verifier.options import OPTIONS
+from train.verifier.options import VerifierOptions
+from una_fast.command import options_of
 from una_fast.errors import InputError, counted
 from una_fast.pair_scores import PairScores
 from una_fast.storage.files import read_json, write_json
@@ -41,40 +42,40 @@ LEAST_SHARED = 0.35  # of the distinct tokens; pairs with less in common are lef
 MOST_REJECTED = 0.04  # share of the held-back pairs of the same meaning that the threshold rejects
 
 
-def train_verifier(values: dict[str, Any]) -> int:
-    """Train with the options `values`, and return the exit code. Tell the user why a run ends early."""
-    output = Path(values["output"])
-    if values["width"] % 4:
-        raise InputError(f"--width {values['width']}: must be a multiple of 4")
+def train_verifier(options: VerifierOptions) -> int:
+    """Train with these options, and return the exit code. Tell the user why a run ends early."""
+    output = Path(options.output)
+    if options.width % 4:
+        raise InputError(f"--width {options.width}: must be a multiple of 4")
     try:
-        with signals_handled(raise_stopped), output_folder(output, VERIFIER, values["resume"], values):
-            return _train(values, output)
+        with signals_handled(raise_stopped), output_folder(output, VERIFIER, options.resume, vars(options)):
+            return _train(options, output)
     except Stopped as stopped:
         tell_user(f"stopped by {stopped}: {resume_advice(output)}")
         return 128 + stopped.number
 
 
-def _train(values: dict[str, Any], output: Path) -> int:
+def _train(options: VerifierOptions, output: Path) -> int:
     quiet()
-    if values["resume"] and is_finished(output):
+    if options.resume and is_finished(output):
         tell_user(f"{output}: already finished")
         return 0
-    device = pick_device(values["device"])
-    encoder = open_encoder(values["model"])
+    device = pick_device(options.device)
+    encoder = open_encoder(options.model)
     encoder.network.to(device)
-    pairs = make_pairs(values, encoder)
-    summary = _summary(values, encoder, pairs)
+    pairs = make_pairs(options, encoder)
+    summary = _summary(options, encoder, pairs)
     progress, state = Progress(), None
-    if values["resume"] and has_checkpoint(output):
+    if options.resume and has_checkpoint(output):
         check_resumed(output, read_json(output / SUMMARY).get("resume_fingerprint", {}), summary["resume_fingerprint"])
         progress, state = load_checkpoint(output)
     pairs.encode(encoder)
     settings = VerifierSettings(
-        encoder.digest, encoder.width, scripts=pairs.scripts, least_shared=0.0 if values["pairs"] else LEAST_SHARED,
-        width=values["width"], layers=values["layers"],
-        note={"corpus": [Path(name).name for name in values["corpus"]], "seed": values["seed"]},
+        encoder.digest, encoder.width, scripts=pairs.scripts, least_shared=0.0 if options.pairs else LEAST_SHARED,
+        width=options.width, layers=options.layers,
+        note={"corpus": [Path(name).name for name in options.corpus], "seed": options.seed},
     )  # fmt: skip
-    steps = Steps(values, settings, pairs, encoder, device)
+    steps = Steps(options, settings, pairs, encoder, device)
     status, started = "failed", time.perf_counter()
     try:
         status = "finished" if steps.take(output, progress, state, summary) else "stopped"
@@ -84,15 +85,16 @@ def _train(values: dict[str, Any], output: Path) -> int:
         scores = steps.write(output) if status == "finished" else {}
         write_json(output / SUMMARY, {"status": status, **summary, **done, "scores": scores})
     steps.stop.check()
-    tell_user(f"finished after {counted(values['max_steps'], 'step')}: {output}; {scores['said']}")
+    tell_user(f"finished after {counted(options.max_steps, 'step')}: {output}; {scores['said']}")
     return 0
 
 
-def _summary(values: Mapping[str, Any], encoder: TokenEncoder, pairs: Pairs) -> dict[str, Any]:
+def _summary(options: VerifierOptions, encoder: TokenEncoder, pairs: Pairs) -> dict[str, Any]:
     """Return what run.json records from the start."""
-    results = {option.flag: values[name] for name, option in OPTIONS.items() if option.role == "result"}
+    known = options_of(VerifierOptions).values()
+    results = {option.flag: getattr(options, option.name) for option in known if option.role == "result"}
     fingerprint = {**results, "training pairs": pairs.digest, "encoder": encoder.digest}
-    about = {"settings": values, "resume_fingerprint": fingerprint, "pairs": pairs.counts()}
+    about = {"settings": vars(options), "resume_fingerprint": fingerprint, "pairs": pairs.counts()}
     return {"command": VERIFIER, **about, "versions": versions(), "machine": machine()}
 
 
@@ -101,25 +103,20 @@ class Steps:
 
     def __init__(
         self,
-        values: dict[str, Any],
+        options: VerifierOptions,
         settings: VerifierSettings,
         pairs: Pairs,
         encoder: TokenEncoder,
         device: torch.device,
     ):
-        self._values, self._settings, self._pairs, self._encoder, self._device = (
-            values,
-            settings,
-            pairs,
-            encoder,
-            device,
-        )
+        self._options, self._settings, self._pairs = options, settings, pairs
+        self._encoder, self._device = encoder, device
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(values["seed"])
+            torch.manual_seed(options.seed)
             self.model = settings.model().to(device)
-        self.model.dropout = values["dropout"]
-        decay = {"lr": values["learning_rate"], "weight_decay": WEIGHT_DECAY}
-        self._optimizer = torch.optim.AdamW(self.model.parameters(), **decay)
+        self.model.dropout = options.dropout
+        weights = self.model.parameters()
+        self._optimizer = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=WEIGHT_DECAY)
         self.progress, self.stop = Progress(), StopConsensus(Ranks(0, 1, 0, device))
 
     def take(self, output: Path, start: Progress, state: dict[str, Any] | None, summary: Mapping[str, Any]) -> bool:
@@ -128,7 +125,7 @@ class Steps:
             self.model.load_state_dict(state["model"])
             self._optimizer.load_state_dict(state["optimizer"])
         self.progress = start
-        n, every = self._values["max_steps"], self._values["save_every"]
+        n, every = self._options.max_steps, self._options.save_every
         write_json(output / SUMMARY, {"status": "running", **summary, "progress": vars(start)})
         trim_metrics(output, start)
         words = self._encoder.words
@@ -154,15 +151,15 @@ class Steps:
         return True
 
     def _step(self, step: int, words: torch.Tensor) -> float:
-        rate = min(1.0, (step + 1) / WARM_UP) * max(LOWEST_RATE, 1 - step / self._values["max_steps"])
+        rate = min(1.0, (step + 1) / WARM_UP) * max(LOWEST_RATE, 1 - step / self._options.max_steps)
         for group in self._optimizer.param_groups:
-            group["lr"] = self._values["learning_rate"] * rate
-        chosen, labels = self._pairs.batch(step, self._values["batch_size"], self._values["seed"])
+            group["lr"] = self._options.learning_rate * rate
+        chosen, labels = self._pairs.batch(step, self._options.batch_size, self._options.seed)
         batch = make_batch(chosen, words).to(self._device)
         target = torch.from_numpy(labels).to(self._device) * (1 - 2 * SMOOTHING) + SMOOTHING
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(self._values["seed"] * 1_000_003 + step)  # of the dropout
+            torch.manual_seed(self._options.seed * 1_000_003 + step)  # of the dropout
             logits = self.model.train()(batch)
         loss = functional.binary_cross_entropy_with_logits(logits, target)
         if not math.isfinite(value := loss.item()):
