@@ -11,7 +11,7 @@ import torch
 import una_fast
 from support.small_runs import metrics, refused, train_here
 from support.small_runs import options as small_options
-from train.config import make_run
+from train.config import OPTIONS, make_run
 from train.launch.prepare import PreparedRun
 from train.losses import loss_spec
 from una_fast.augment.registry import AUGMENTATIONS, load_augmentation, make_augmentation
@@ -112,7 +112,10 @@ def test_a_class_gets_only_the_options_that_it_declares(own):
     for name in AUGMENTATIONS:  # the constructor accepts what its class declares
         maker = load_augmentation(name)
         declared = getattr(maker, "func", maker).training_options
-        assert {*declared} <= inspect.signature(maker).parameters.keys()
+        parameters = inspect.signature(maker).parameters
+        assert {*declared} <= parameters.keys()
+        for option in {*declared} & OPTIONS.keys() - {"keep_words", "edits", "word_lists", "synonyms"}:
+            assert parameters[option].default == OPTIONS[option].default  # the others have another type
 
 
 def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own):

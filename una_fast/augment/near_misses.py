@@ -30,6 +30,7 @@ from una_fast.augment.word_lists import FUNCTION, WordListFiles, read_word_lists
 from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError, is_number, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index, empty_index
+from una_fast.options import Edits, names_of
 from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 
 EDITS = (*BY_LISTS, "name", "swap", "word")
@@ -85,7 +86,7 @@ class NearMisses(TextAugmentation):
             or a file that cannot be read.
     """
 
-    training_options = ("edits", "word_lists")
+    training_options = names_of(Edits)
 
     @suggests_keywords
     def __init__(

@@ -25,6 +25,7 @@ from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
 from una_fast.errors import InputError, counted, integer, suggests_keywords, warn_user
 from una_fast.index.index import Index
+from una_fast.options import Draws, names_of
 from una_fast.parallel import free_memory, map_threads
 from una_fast.storage.array_folder import Arrays
 
@@ -79,9 +80,7 @@ class Augmenter(KernelAugmentation):
             of `keep_words`.
     """
 
-    training_options = (
-        "beta", "radius", "select", "replace", "variant", "surface", "keep_punctuation", "keep_words", "same_script",
-    )  # fmt: skip
+    training_options = names_of(Draws)
 
     @suggests_keywords
     def __init__(
