@@ -41,7 +41,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "search.md"
 SET = "fever_symmetric"
 BEFORE, PAIRS = "before", "pairs"
 ARMS = (PAIRS, "+ passages", "+ queries", "+ mined", "+ mined, passages")
-STEPS, BATCH, LEARNING_RATE = 60, 32, 2e-5
+STEPS, BATCH, LEARNING_RATE = 60, 16, 2e-5
 EDITS = 4  # of a text
 PerQuery = dict[str, dict[str, float]]  # name of a figure -> query -> score
 
