@@ -1,7 +1,4 @@
-"""One function per kernel that compares it with its plain reference; results must be exactly equal.
-
-`test_kernels.py` calls them with hypothesis' examples, `bench/endurance/fuzz_kernels.py` with millions of random rows.
-"""
+"""One function per kernel that compares it with its plain reference; results must be exactly equal."""
 
 import numpy as np
 
