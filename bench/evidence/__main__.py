@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from bench.evidence.bases import checked_base, digest
+from bench.evidence.bases import digest
 from bench.evidence.chart import draw
 from bench.evidence.conditions import BASES, QUESTIONS, SENTENCES, STAGES, Condition, Stage, find_conditions
 from bench.evidence.corpora import corpus_of
@@ -29,17 +29,7 @@ from bench.evidence.page import (
     step_pairs,
     task_table,
 )
-from bench.evidence.results import (
-    TOLERANCE,
-    committed,
-    furthest,
-    is_kept,
-    keep,
-    keep_base,
-    keep_failure,
-    merge,
-    read_evidence,
-)
+from bench.evidence.results import TOLERANCE, committed, furthest, is_kept, keep, keep_base, keep_failure, read_evidence
 from bench.evidence.runs import Workplace, machine_of, result_of, run_all, scores_before
 from bench.report import write_between_marks
 from train.record.folder import is_own, output_folder
@@ -75,50 +65,29 @@ def main() -> int:
     add = parser.add_argument
     add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with corpora/ and senteval/")
     add("--output", type=Path, help="folder of the runs")
-    add("--base", type=Path, metavar="FOLDER", help="language model to start from, made by an earlier call")
     add("--stages", default=",".join(STAGES), metavar="NAME,...", help=f"default: all, {','.join(STAGES)}")
     add("--conditions", metavar="'BASE: VARIATION; ...'", help="conditions to run instead of stages")
     add("--seeds", type=numbers, metavar="N,N,...", help="default: the seeds of the stage")
     add("--jobs", type=int, default=1, metavar="N", help="parallel runs, each on its share of the cores [1]")
     add("--check", action="store_true", help="compare the scores with those of evidence.json and write nothing")
-    add("--merge", type=Path, metavar="FILE", help="add the runs of another evidence.json and run nothing")
-    add("--collect", action="store_true", help="add the finished runs of --output, which may be in use; run nothing")
     options = parser.parse_args()
-    return run_command(lambda: run_or_merge(options), "evidence")
+    return run_command(lambda: run_stages(options), "evidence")
 
 
-def run_or_merge(options: argparse.Namespace) -> int:
-    """Do what the command line asks for; returns the exit code."""
-    if options.merge:
-        merge(options.merge)
-        write_pages(read_evidence())
-        return 0
+def run_stages(options: argparse.Namespace) -> int:
+    """Run the stages in order, then write the pages; returns the highest exit code of a stage."""
     if options.output is None:
         raise InputError("--output is missing: give the folder of the runs")
     if options.data is None:
         raise InputError("--data is missing: give the folder with corpora/ and senteval/, or set UNA_FAST_DATA")
-    saved = options.base and checked_base(options.base, read_evidence()["bases"])
     stages = chosen_stages(options)
     if options.check:  # before any run
         for stage in stages:
             for condition, seed in itertools.product(stage.conditions(read_evidence()["conditions"]), stage.seeds):
                 committed(condition, seed)
-    if options.collect:
-        return run_stages(stages, options, saved)
     with output_folder(options.output, COMMAND, resume=is_own(options.output, COMMAND)):
-        return run_stages(stages, options, saved)
-
-
-def run_stages(stages: list[Stage], options: argparse.Namespace, saved: Path | None) -> int:
-    """Run the stages in order, then write the pages; returns the highest exit code of a stage."""
-    place, code = Workplace(options.data, options.output, corpus_of(options.data), options.jobs, saved), 0
-    for stage in stages:
-        try:
-            code = max(code, run_stage(place, stage, options))
-        except InputError as error:
-            if not options.collect:
-                raise
-            print(f"left out: {error}", file=sys.stderr)
+        place = Workplace(options.data, options.output, corpus_of(options.data), options.jobs)
+        code = max(run_stage(place, stage, options) for stage in stages)
     if not options.check:
         write_pages(read_evidence())
     return code
@@ -195,12 +164,11 @@ def run_stage(place: Workplace, stage: Stage, options: argparse.Namespace) -> in
         ]
 
     if not options.check:
-        keep_bases(place, digests, stage.scored and not options.collect)
+        keep_bases(place, digests, stage.scored)
     for condition, seed in wanted():
         if place.is_done(condition, seed, stage.scored):
             done(condition, seed, "")
-    if not options.collect:
-        run_all(place, wanted(), stage.scored, done)
+    run_all(place, wanted(), stage.scored, done)
     return code
 
 

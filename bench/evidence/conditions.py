@@ -125,7 +125,7 @@ class Base:
     before: the pooling for `train.evaluate` that gives the same embedding before training.
     shared: options of `train.ddp` that all conditions of the base have.
     mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
-    from_scratch: whether to start from the model of `bench.evidence.pretrain`, which never was a sentence encoder.
+    from_scratch: whether to start from the model that `pretrain` makes, which never was a sentence encoder.
     words: minimum and maximum number of words of the training sentences, or None for all sentences.
     untrained: whether the condition "none" is the encoder before training, because without negatives the loss has no
         term.
@@ -207,7 +207,7 @@ WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS
 Options = Mapping[str, Sequence[Any]]
 GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
 WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # higher: the best point of GRID is at its maximum
-FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}  # most promising first
+FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}
 LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences in larger batches
 GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a base have the same number of points
     GRID_BASE: dict.fromkeys(ARMS, GRID),
@@ -376,7 +376,6 @@ class Stage:
 
 
 FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm in GRIDS[base]]
-FROM_SCRATCH_POINTS = list(zip(*(grid(arm, base) for base, arm in FROM_SCRATCH_ARMS), strict=True))
 TUNED_ARMS = tuple(f"{GRID_BASE}: {arm}, {TUNED}" for arm in ARMS)
 WIDER = "batch_size 256, max_steps 400, eval_every 100"  # the sentences of WIDE in larger batches
 NEAR = ("near-misses", "one word", "captions")
@@ -402,10 +401,12 @@ STAGES = {
     "wide": Stage([f"{WIDE}: {arm}, {TUNED_THERE}" for arm in ARMS], FRESH[:3]),
     "classes": Stage([f"{GRID_BASE}: same word class, {TUNED}", "minilm-near: same word class"], FRESH[:3]),
     "near": Stage([f"{QUESTIONS}: {variation}" for variation in NEAR]),
-    "wiki-grid": Stage(  # point by point; larger batches last, because time may run out
-        sorted((one.name for point in FROM_SCRATCH_POINTS for one in point), key=lambda name: LARGER_BATCHES in name),
-        SEEDS[:1],
-        scored=False,
+    "near-ablations": Stage(
+        [f"{SENTENCES}: near-misses", *(f"{QUESTIONS}: near-misses, {changed}" for changed in NEAR_ABLATIONS)],
+        FRESH[:3],
+    ),
+    "wiki-grid": Stage(
+        [one.name for base, arm in FROM_SCRATCH_ARMS for one in grid(arm, base)], SEEDS[:1], scored=False
     ),
     "wiki-arms": Stage([f"{base}: {arm}, {TUNED_THERE}" for base, arm in FROM_SCRATCH_ARMS]),
     "large": Stage([f"{LARGE}: {arm}, {TUNED}" for arm in ARMS], FRESH[:1]),

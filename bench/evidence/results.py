@@ -16,10 +16,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from bench.evidence.conditions import Condition, find_conditions
+from bench.evidence.conditions import Condition
 from bench.report import EVIDENCE
 from una_fast.errors import InputError
 from una_fast.storage.files import write_file
@@ -82,27 +81,6 @@ def keep_base(name: str, digest: str, before: Mapping[str, float]) -> None:
     content = read_evidence()
     content["bases"][name] = {"digest": digest, "before": before}
     write_evidence(content)
-
-
-def merge(file: Path) -> None:
-    """Add the bases and runs of another evidence.json, which `write_evidence` wrote on another machine.
-
-    Raises:
-        InputError: `file` cannot be read, or the settings of a condition have changed since.
-    """
-    try:
-        other = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"--merge {file}: {error}") from error
-    for name, base in other["bases"].items():
-        keep_base(name, **base)
-    for name, kept in other["conditions"].items():
-        (condition,) = find_conditions(name)
-        if kept["settings"] != condition.settings():
-            raise InputError(f"--merge {file}: {name} was run with other settings than the current ones")
-        for seed, run in kept["runs"].items():
-            result = {part: value for part, value in run.items() if part != "machine"}
-            keep(condition, kept["digest"], int(seed), result, other["machines"][run["machine"]])
 
 
 def committed(condition: Condition, seed: int) -> dict[str, float]:

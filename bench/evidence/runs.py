@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import queue
 import re
+import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import una_fast
-from bench.evidence.bases import base_folder, is_from_scratch
+from bench.evidence.bases import base_folder
 from bench.evidence.conditions import BASES, Condition
 from bench.evidence.corpora import write_lines, write_pairs
 from train.config import OPTIONS
@@ -29,13 +27,7 @@ from una_fast.storage.array_folder import find_manifest
 from una_fast.storage.files import read_object
 
 DIGITS = 6  # of a score, which is a fraction
-WATCH_SECONDS = 0.05  # between two checks whether a run has ended
-Command = tuple[str, list[str]]  # a module whose `main` is called, and its arguments
-PRELOADED = ["train.ddp", "train.evaluate", "train.launch.run", "train.launch.finish", "train.evaluation.scoring"]
-PRELOADED += ["una_fast.augment.una", "bench.evidence.controls"]
-TOO_LATE = "left out: the time is up"
-processes = multiprocessing.get_context("forkserver")  # imports torch once, in a process that uses no GPU
-_one_at_a_time = threading.Lock()  # starting a process polls all others, and two threads must not poll the same one
+Command = tuple[str, list[str]]  # a module and its arguments
 
 
 class Workplace:
@@ -45,11 +37,10 @@ class Workplace:
     folder: the folder of the runs.
     source: the file of training sentences.
     jobs: how many runs are made at the same time, each on an equal share of the cores.
-    saved: the folder of an existing language model to start from.
     """
 
-    def __init__(self, data: Path, folder: Path, source: Path, jobs: int, saved: Path | None = None):
-        self.data, self.folder, self.source, self.saved = data, folder, source, saved
+    def __init__(self, data: Path, folder: Path, source: Path, jobs: int):
+        self.data, self.folder, self.source = data, folder, source
         cores = sorted(os.sched_getaffinity(0))
         if not 1 <= jobs <= len(cores):
             raise InputError(f"--jobs {jobs}: give 1 to {len(cores)}, the number of cores")
@@ -89,9 +80,6 @@ class Workplace:
 
     def base(self, name: str) -> Path:
         """Return the folder of an encoder to start from."""
-        base = BASES[name]
-        if self.saved and (base.from_scratch if is_from_scratch(self.saved) else base.mlm_steps):
-            return self.saved
         return base_folder(name, self.source, self.folder)
 
     def scores(self, condition: Condition, seed: int) -> Path:
@@ -131,12 +119,7 @@ class Workplace:
 
 
 def run_all(
-    place: Workplace,
-    wanted: Iterable[tuple[Condition, int]],
-    scored: bool,
-    done: Callable[[Condition, int, str], None],
-    ends: float = float("inf"),
-    after: float = 0.0,
+    place: Workplace, wanted: Iterable[tuple[Condition, int]], scored: bool, done: Callable[[Condition, int, str], None]
 ) -> None:
     """Make the runs that are not done, in the order of `wanted`. Ctrl-C stops all of them.
 
@@ -145,78 +128,53 @@ def run_all(
         wanted: the condition and the seed of each run.
         scored: whether the encoders are scored on the tasks.
         done: called after each run, with a message if it failed.
-        ends: time.monotonic() at which runs are killed. A run that would not finish by then does not start. `done` is
-            not called for such runs.
-        after: time to reserve for later work, as a multiple of the longest run so far.
     """
     todo = [(one, seed) for one, seed in wanted if not place.is_done(one, seed, scored)]
     shares: queue.Queue[set[int]] = queue.Queue()
     for share in place.shares:
         shares.put(share)
-    stopped, longest = threading.Event(), 0.0
+    stopped = threading.Event()
 
     def run(condition: Condition, seed: int) -> str:
-        nonlocal longest
         if stopped.is_set():
             return "stopped"
-        share, began = shares.get(), time.monotonic()
+        folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
+        commands = [place.command(condition, seed)]
+        if scored:
+            commands.append(place.evaluate(condition.base, folder / "best", scores))
+        share = shares.get()
         try:
-            if began + (1 + after) * longest > ends:
-                return TOO_LATE
-            folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
-            commands = [place.command(condition, seed)]
-            if scored:
-                commands.append(place.evaluate(condition.base, folder / "best", scores))
-            code = on_cores(commands, share, log, ends)
+            code = on_cores(commands, share, log)
         finally:
             shares.put(share)
-        if code and time.monotonic() >= ends:
-            return TOO_LATE
-        longest = max(longest, time.monotonic() - began)
         return f"exit code {code}; see {log}" if code else ""
 
     with ThreadPoolExecutor(len(place.shares)) as pool:
         try:
             futures = {pool.submit(run, *one): one for one in todo}
             for future in as_completed(futures):
-                if future.result() != TOO_LATE:
-                    done(*futures[future], future.result())
+                done(*futures[future], future.result())
         except KeyboardInterrupt:  # the runs receive the same signal: each saves a checkpoint and exits
             stopped.set()
             raise
 
 
-def on_cores(commands: Sequence[Command], cores: set[int], log: Path, ends: float = float("inf")) -> int:
-    """Run commands one after the other in a new process, until one fails. Return the exit code of the process.
+def on_cores(commands: Sequence[Command], cores: set[int], log: Path) -> int:
+    """Run commands on some cores, one after the other, until one fails. Return the exit code of the last one.
 
-    Args:
-        commands: the commands.
-        cores: the cores that the process may use.
-        log: the file to which the commands' output is appended.
-        ends: time.monotonic() at which the process is killed.
+    log: the file to which the commands' output is appended.
     """
-    with _one_at_a_time:
-        processes.set_forkserver_preload(PRELOADED)
-        process = processes.Process(target=_run_commands, args=(commands, cores, log))
-        process.start()
-    while True:
-        with _one_at_a_time:
-            if (code := process.exitcode) is not None:
-                return code
-        if time.monotonic() >= ends:
-            process.kill()
-        time.sleep(WATCH_SECONDS)
-
-
-def _run_commands(commands: Sequence[Command], cores: set[int], log: Path) -> None:
-    """Run the commands in the process that `on_cores` starts, and exit with the first exit code other than 0."""
-    os.sched_setaffinity(0, cores)
+    code = 0
     with log.open("ab") as file:
-        for stream in (1, 2):
-            os.dup2(file.fileno(), stream)
-    sys.exit(next((code for module, words in commands if (code := import_module(module).main(words))), 0))
+        for module, words in commands:
+            line = [sys.executable, "-m", module, *words]
+            process = subprocess.Popen(line, stdout=file, stderr=file)
+            os.sched_setaffinity(process.pid, cores)
+            if code := process.wait():
+                break
+    return code
 
 
 def scores_before(place: Workplace, name: str) -> dict[str, float]:

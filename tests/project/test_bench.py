@@ -1,23 +1,19 @@
 """bench: the language model from random weights, the GPU session, kernel speeds, and the style of negatives."""
 
-import gzip
 import json
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
-from torch.nn import functional
+from transformers import AutoModel
 
 from bench import style
 from bench.check import REFERENCES, slower, summary
 from bench.evidence import pretrain
-from bench.evidence.token_ids import read_ids, write_ids
 from bench.training.card_tables import tables
 from support.small_runs import ROOT
 from support.tokenizer_families import bert_uncased, training_lines
-from una_fast.errors import InputError
 
 LINES = [line for line in training_lines()[:400] if line.strip()]
 
@@ -28,55 +24,32 @@ def tokenizer():
 
 
 class TestLanguageModel:
-    plan = pretrain.Plan(layers=2, width=32, heads=2)
+    plan = pretrain.Plan(layers=2, width=32, heads=2, rows=32, steps=300, rate=1e-2)
 
-    def test_rows_begin_with_whole_sentences_and_six_tokens_of_each_are_masked(self, tmp_path, tokenizer):
-        source, ids = tmp_path / "text.gz", tmp_path / "ids.xz"
-        source.write_bytes(gzip.compress("\n".join(LINES[:300]).encode()))
-        write_ids(source, tokenizer, ids, first=20)
-        lengths, flat = read_ids(ids)
-        expected = tokenizer(LINES[20:300], add_special_tokens=False, truncation=True, max_length=62)["input_ids"]
-        assert [part.tolist() for part in np.split(flat, np.cumsum(lengths)[:-1])] == expected
-        marks = tokenizer.cls_token_id, tokenizer.sep_token_id
-        words = pretrain.Sentences(lengths, flat, marks, self.plan, torch.device("cpu"))
+    def test_rows_begin_with_whole_sentences_and_six_tokens_of_each_are_masked(self, tokenizer):
+        ids = tokenizer(LINES[:300], truncation=True, max_length=64)["input_ids"]
+        words = pretrain.Sentences(ids, 64, torch.device("cpu"))
         rows, again = words.epoch(), words.epoch()
+        marks = tokenizer.cls_token_id, tokenizer.sep_token_id
         assert (rows[:, 0] == marks[0]).all() and len({*map(tuple, rows.tolist())}) == len(rows) > 10
         assert len(rows) != len(again) or (rows != again).any()
-        first = [row[1 : row.index(marks[1])] for row in rows.tolist() if marks[1] in row]
-        assert {*map(tuple, first)} <= {*map(tuple, expected)}
-        put, places, tokens = pretrain.Masks(tokenizer.mask_token_id, marks, len(tokenizer), 6).of(rows)
+        first = [row[: row.index(marks[1]) + 1] for row in rows.tolist() if marks[1] in row]
+        assert {*map(tuple, first)} <= {*map(tuple, ids)}
+        batch, places, tokens = pretrain.Masks(tokenizer.mask_token_id, marks, len(tokenizer), 6).of(rows)
+        put = batch["input_ids"]
         assert torch.equal(rows.flatten()[places], tokens) and len(places) == 6 * len(rows)
         assert not torch.isin(tokens, torch.tensor(marks)).any()
         changed = (put != rows).flatten().nonzero()[:, 0]
         assert {*changed.tolist()} <= {*places.tolist()}
         assert 0.7 < (put.flatten()[places] == tokenizer.mask_token_id).float().mean() < 0.9
 
-    def test_hidden_states_and_loss_equal_berts(self):
-        torch.manual_seed(0)
-        model = pretrain.new_model(2000, self.plan).eval()
-        weights = {name.removeprefix("bert."): value for name, value in model.named_parameters()}
-        ids, places = torch.randint(2000, (3, 64)), torch.randint(3 * 64, (40,))
-        tokens = ids.flatten()[places]
-        with torch.no_grad():
-            expected = model.bert(input_ids=ids).last_hidden_state
-            found = pretrain.states_of(weights, ids, 2).float()
-            assert functional.mse_loss(found, expected) < 1e-3 * expected.var()
-            loss = functional.cross_entropy(model(input_ids=ids).logits.flatten(0, 1)[places], tokens).item()
-            assert pretrain.eager_loss(weights, ids, places, tokens, 2) == pytest.approx(loss, abs=0.01)
-
-    def test_split_and_join_preserve_the_weights(self, tmp_path, tokenizer):
-        model, names = pretrain.new_model(len(tokenizer), self.plan), tmp_path / "tokenizer"
-        pretrain.rounded_to_half(model)
-        tokenizer.save_pretrained(names)
-        pretrain.save(model, names, tmp_path / "made", {"steps": 1})
-        pretrain.split(tmp_path / "made", tmp_path / "parts")
-        pretrain.join(tmp_path / "parts", names, tmp_path / "joined")
-        made, joined = (tmp_path / name / "model.safetensors" for name in ("made", "joined"))
-        assert made.read_bytes() == joined.read_bytes()
-        part = tmp_path / "parts" / "weights-2.bin"
-        part.write_bytes(bytes(2) + part.read_bytes()[2:])
-        with pytest.raises(InputError, match="the weights have the digest"):
-            pretrain.join(tmp_path / "parts", names, tmp_path / "other")
+    def test_a_language_model_learns(self, tmp_path, tokenizer):
+        (tmp_path / "corpus.txt").write_text("\n".join(LINES))
+        tokenizer.save_pretrained(tmp_path / "start")
+        losses = pretrain.pretrain(tmp_path / "start", tmp_path / "corpus.txt", tmp_path / "made", self.plan)
+        assert len(losses) == 3 and losses[-1] < losses[0] - 0.3
+        made = AutoModel.from_pretrained(tmp_path / "made")
+        assert (made.config.hidden_size, made.config.hidden_dropout_prob) == (32, 0.1)
 
 
 @pytest.mark.slow
