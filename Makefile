@@ -40,7 +40,7 @@ bench: kernels .venv/peers
 bench-check: kernels
 	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
-# takes nine minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES (comma-separated)
+# takes five minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES (comma-separated)
 bench-gpu: kernels .venv/peers
 	$(BIN)/python -m bench.training.card_session --output build/gpu $(CORPUS:%=--corpus "%") \
 	  $(RELEASED:%=--released "%") $(PHASES:%=--phases "%")

