@@ -162,7 +162,7 @@ def test_a_dry_run_lists_the_commands_and_runs_none(paper, folder, tmp_path, cap
     assert f"--paraphrases={folder / 'other.txt'}" in said[1] and "--whiten" in said[0]
     assert said[2:] == ["2 of 2 runs are to do"]
     words = shlex.split(said[1].removeprefix("to do  "))[3:]  # a valid command line of train.ddp
-    assert command.read(words).paraphrases
+    assert train_command.read(words).paraphrases
 
 
 @pytest.mark.slow

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMGT]?)(I?)B?\s*", re.IGNORECASE)
 BASE = 300 << 20  # bytes of a process in addition to its tasks: numpy, pyarrow and the building process's tables
 LEAST_MEMORY = 512 << 20  # bytes: the smallest accepted limit
-TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured by bench.scale.staged)
+TEXT_FACTOR = 10  # scanning a split takes this many bytes of memory per byte of text (measured)
 SMALLEST_SPLIT, LARGEST_SPLIT = 1 << 20, 16 << 20  # bytes of text per split; larger splits save no time
 N_BUCKETS = 4096  # string hashes are divided into these buckets; a hash range is one or more consecutive buckets
 
