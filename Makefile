@@ -40,10 +40,10 @@ bench: kernels .venv/peers
 bench-check: kernels
 	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
-# takes five minutes on a GPU; optional: CORPUS, RELEASED (checkout of the authors' code) and PHASES (comma-separated)
+# takes five minutes on a GPU; optional: CORPUS and PHASES (comma-separated)
 bench-gpu: kernels .venv/peers
 	$(BIN)/python -m bench.training.card_session --output build/gpu $(CORPUS:%=--corpus "%") \
-	  $(RELEASED:%=--released "%") $(PHASES:%=--phases "%")
+	  $(PHASES:%=--phases "%")
 	cp build/gpu/train_gpu.json bench/results/ && $(BIN)/python -m bench.report
 
 # fails on a warning, such as a dead link or an unknown name

@@ -189,11 +189,9 @@ def batch_512(options: argparse.Namespace, folder: Path, note: Note) -> None:
 
 
 def others(options: argparse.Namespace, folder: Path, note: Note) -> None:
-    """Time sentence-transformers on the same machine, and the released code if --released is given."""
+    """Time sentence-transformers on the same machine."""
     bench = bench_of(options, folder)
     note(**{"sentence-transformers": timed(bench.sentence_transformers("bf16"), 2, 15)})
-    if options.released:
-        note(**{"released code, fp32": timed(bench.released(options.released), 2, 10, 3)})
 
 
 # whole runs

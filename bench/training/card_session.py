@@ -61,7 +61,6 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", required=True, type=Path, help="folder for the results")
     parser.add_argument("--corpus", help="text, one sentence per line [the demo's sentences]")
-    parser.add_argument("--released", help="checkout of the authors' code [not measured]")
     parser.add_argument("--phases", type=lambda names: names.split(","), help="phases to run, comma-separated [all]")
     parser.add_argument("--seconds", type=float, default=540, help="time limit of the whole session [540]")
     parser.add_argument("--small", action="store_true", help="try the command on a CPU, with a tiny encoder")

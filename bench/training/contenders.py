@@ -1,19 +1,15 @@
 """The contenders whose training step is measured, all on the same sentences and the same encoder.
 
-They are this project's step, the released code's step (imported from a checkout), and sentence-transformers' trainer.
-Steps are numbered from 0, and every ALPHA-th step uses negatives, as in training.
+They are this project's step and sentence-transformers' trainer. Steps are numbered from 0, and every ALPHA-th step uses
+negatives, as in training.
 """
 
 from __future__ import annotations
 
-import logging
-import sys
 import tempfile
-import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,13 +32,11 @@ MAX_LENGTH, ALPHA = 32, 5
 class Contender:
     """A training step to measure.
 
-    precision: utilisation is relative to the device's peak rate in this precision. None if no encoder runs.
     take: takes the steps with these numbers, and returns the mean seconds per step.
     negatives: whether there are steps with negatives.
     """
 
     name: str
-    precision: str | None
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
 
@@ -120,45 +114,7 @@ class Bench:
                 return self.seconds(lambda: [trainer.step(batch.to(place)) for batch in batches], len(steps))
 
         how = "" if compile == "off" else f", --compile {compile}"
-        return Contender(f"una_fast, {precision}{how}", precision, take)
-
-    def batches_alone(self) -> Contender:
-        """Return a contender that only makes batches, as the background thread does during a step."""
-        make = self.maker().make
-
-        def take(steps: Sequence[int]) -> float:
-            return self.seconds(lambda: [make(i, 0, self.rows(i)) for i in steps], len(steps))
-
-        return Contender("(batches alone)", None, take)
-
-    def released(self, folder: str) -> Contender:
-        """Return the released code's step, as in its train(). The time to make the negatives is not included."""
-        simcse, args = _released_trainer(folder, str(self.values["model"]), self.tokenizer, self.device.type)
-
-        def step(sample: dict[str, list[str]], number: int) -> None:
-            data = simcse.tokenize(sample, number)
-            names = ("input_ids", "attention_mask", "token_type_ids")
-            ids = [torch.cat([row[name] for row in data]).to(args.device) for name in names]
-            logits, labels = simcse.simcse_unsup_loss(simcse.model(*ids))
-            loss = torch.nn.functional.cross_entropy(logits, labels)
-            simcse.optimizer.zero_grad()
-            loss.backward()
-            simcse.optimizer.step()
-            loss.item()  # the released code shows the loss in its progress bar
-
-        def take(steps: Sequence[int]) -> float:
-            samples = [self._released_sample(i) for i in steps]
-            return self.seconds(lambda: [step(*pair) for pair in zip(samples, steps, strict=True)], len(steps))
-
-        return Contender("released code, fp32", "fp32", take)
-
-    def _released_sample(self, number: int) -> dict[str, list[str]]:
-        rows = self.rows(number)
-        sentences = [self.index.sentence(row) for row in rows]
-        sample = {"anchor": sentences, "positive": list(sentences)}
-        if number % ALPHA == 0:
-            sample["anchor_hn"] = sample["positive_hn"] = self.una.texts(rows)
-        return sample
+        return Contender(f"una_fast, {precision}{how}", take)
 
     def sentence_transformers(self, precision: str) -> Contender:
         """Return sentence-transformers' trainer with MultipleNegativesRankingLoss, without hard negatives."""
@@ -171,7 +127,7 @@ class Bench:
             first = [steps[0]] * (2 if self.device.type == "cpu" else 5)  # not measured: they set up buffers
             return self._run_sentence_transformers(model, precision, [*first, *steps], len(steps))
 
-        return Contender(f"sentence-transformers, {precision}", precision, take, negatives=False)
+        return Contender(f"sentence-transformers, {precision}", take, negatives=False)
 
     def _run_sentence_transformers(self, model: Any, precision: str, steps: list[int], measured: int) -> float:
         """Return the mean seconds per step over the last `measured` steps."""
@@ -203,27 +159,6 @@ class Bench:
             trainer.remove_callback(PrinterCallback)
             trainer.train()
         return (ends[-1] - ends[-1 - measured]) / measured
-
-
-def _released_trainer(folder: str, model: str, tokenizer: object, device: str) -> tuple[Any, Any]:
-    """Return the authors' SimCSE object with their model, and its arguments."""
-    if not (Path(folder) / "una.py").is_file():
-        raise InputError(f"--released {folder}: contains no una.py: give a checkout of the authors' code")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    logger = types.SimpleNamespace(logger=logging.getLogger("released"))
-    sys.modules.setdefault("loguru", logger)
-    from model.models import SimcseModelUnsup
-    from una import SimCSE
-
-    args = types.SimpleNamespace(
-        pretrained_model=model, arch="bert", dropout=0.1, do_mlm=True, activation="tanh", pooling="cls",
-        device=device, do_train=False, aug_every_n_steps=ALPHA, do_tf_idf=True, do_hard_negatives=True,
-        max_len=MAX_LENGTH, temperature=0.05,
-    )  # fmt: skip
-    encoder = SimcseModelUnsup(args=args)
-    optimizer = torch.optim.AdamW(encoder.parameters(), weight_decay=0.0, lr=3e-5)
-    return SimCSE(args=args, model=encoder.train(), optimizer=optimizer, scheduler=None, tokenizer=tokenizer), args
 
 
 def measure(

@@ -1,16 +1,15 @@
-"""Time a training step on this CPU, and compare it with the released code and sentence-transformers' trainer.
+"""Time a training step on this CPU, and compare it with sentence-transformers' trainer.
 
-``python -m bench.training.train_cpu --corpus FILE --model FOLDER --released FOLDER`` uses the released settings (batch
-64, two views, 32 tokens, dropout 0.1). Contenders take turns on the same sentences and threads; each figure is the
-median of the turns. --released names a checkout of the authors' code, from which its model, tokenisation and loss are
-imported. --compiled compares `--compile on` with the eager step and sentence-transformers, and times the first
-compilation.
+``python -m bench.training.train_cpu --corpus FILE --model FOLDER`` uses batches of 64, two views, 32 tokens and dropout
+0.1. Contenders take turns on the same sentences and threads; each figure is the median of the turns. With
+`--compile on`, the first compilation is timed too.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 import tempfile
 import time
@@ -19,25 +18,29 @@ from pathlib import Path
 
 import torch
 
-from bench.training.contenders import MAX_LENGTH, Bench, Contender, measure
-from bench.training.step_table import COLUMNS, RESULTS, save, show, shown, sizes, step_table, summarise
-from train.encoder.pretrained import quiet
+from bench.training.contenders import ALPHA, MAX_LENGTH, Bench, Contender, measure
+from bench.training.step_table import described, save, shown
+from train.encoder.pretrained import load_config, quiet
 from una_fast.command import run_command
 from una_fast.parallel import n_cores
+from una_fast.text_table import aligned
+
+RESULT = Path(__file__).parents[1] / "results" / "train_compiled.json"
+COLUMNS = [
+    "contender", "plain step, ms", "with negatives, ms", f"mean, negatives on every {ALPHA}th step, ms",
+    "sentences/s, plain", "plain speed relative to sentence-transformers, fp32",
+]  # fmt: skip
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", required=True, help="file of sentences")
     parser.add_argument("--model", required=True, help="folder of a BERT encoder")
-    parser.add_argument("--released", help="checkout of the authors' code")
-    parser.add_argument("--compiled", action="store_true", help="also measure the compiled step")
     parser.add_argument("--batch-size", type=int, default=64, help="sentences per step [64]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each contender is timed [3]")
-    parser.add_argument("--json", help="file for the result")
+    parser.add_argument("--json", type=Path, default=RESULT, help="file for the result")
     parser.add_argument("--processor-time", action="store_true", help="processor time of one thread, for busy machines")
     options = parser.parse_args(argv)
-    options.json = options.json or str(RESULTS / ("train_compiled.json" if options.compiled else "train_cpu.json"))
     quiet()
     torch.set_num_threads(1 if options.processor_time else n_cores(None))
     with tempfile.TemporaryDirectory() as folder:
@@ -48,35 +51,31 @@ def run(options: argparse.Namespace, folder: str) -> None:
     """Measure all contenders, save the table and print it."""
     clock = time.process_time if options.processor_time else time.perf_counter
     bench = Bench(options.corpus, options.model, folder, "cpu", options.batch_size, clock)
-    compiled = [compiled_step(bench, precision, folder) for precision in ("fp32", "bf16") if options.compiled]
-    contenders = [
-        bench.ours("fp32"),
-        bench.ours("bf16"),
-        *(contender for contender, _ in compiled),
-        *([] if options.compiled else [bench.batches_alone()]),
-        *([bench.released(options.released)] if options.released else []),
-        bench.sentence_transformers("fp32"),
-        bench.sentence_transformers("bf16"),
-    ]
-    kept = summarise(measure(contenders, options.rounds, plain=2, negatives=1), bench, contenders)
+    compiled = [compiled_step(bench, precision, folder) for precision in ("fp32", "bf16")]
+    contenders = [*map(bench.ours, ("fp32", "bf16")), *(contender for contender, _ in compiled)]
+    contenders += map(bench.sentence_transformers, ("fp32", "bf16"))
+    found = measure(contenders, options.rounds, plain=2, negatives=1)
+    base = statistics.median(found["sentence-transformers, fp32"]["plain"])
+    rows, kept = [], {}
+    for name, times in found.items():
+        plain, negatives = (statistics.median(part) if part else None for part in times.values())
+        assert plain is not None
+        mean = None if negatives is None else plain + (negatives - plain) / ALPHA
+        kept[name] = {"plain": plain, "negatives": negatives, "sentences": options.batch_size}
+        cells = [shown(cell and 1000 * cell, 1) for cell in (plain, negatives, mean)]
+        rows.append([name, *cells, shown(options.batch_size / plain, 0), shown(base / plain, 2)])
+    config = load_config(options.model, 0.1)
     how = "the processor time of one thread" if options.processor_time else f"the time with {n_cores(None)} threads"
+    first = " and ".join(f"{seconds:.0f} s for {contender.name}" for contender, seconds in compiled)
     note = (
-        f"The model is {sizes(options.model)}. A batch has {options.batch_size} sentences in two views of up to "
-        f"{MAX_LENGTH} tokens, or in four views with negatives. Dropout is 0.1. Times are medians of {how}."
+        f"The model is {config.model_type.upper()} with {config.num_hidden_layers} layers of width "
+        f"{config.hidden_size}. A batch has {options.batch_size} sentences in two views of up to {MAX_LENGTH} tokens, "
+        f"or in four views with negatives. Dropout is 0.1. Times are medians of {how}. The first compilation takes "
+        f"{first}."
     )
-    table = step_table("A training step on the CPU", kept, note)
-    if options.compiled:  # only ratios, which are also meaningful on a busy machine
-        kept = {name: {part: row[part] for part in ("plain", "negatives", "sentences")} for name, row in kept.items()}
-        base = kept["sentence-transformers, fp32"]["plain"]
-        first = " and ".join(f"{taken:.0f} s in {contender.precision}" for contender, taken in compiled)
-        table |= {
-            "title": "torch.compile of a training step on the CPU",
-            "columns": [*COLUMNS[:5], "plain speed relative to sentence-transformers, fp32"],
-            "rows": [[*row[:5], shown(base / kept[row[0]]["plain"], 2)] for row in table["rows"]],
-            "note": f"{note} The first compilation takes {first}.",
-        }
-    save(Path(options.json), [table], kept)
-    show([table])
+    title = "torch.compile of a training step on the CPU"
+    save(options.json, [{"title": title, "columns": COLUMNS, "rows": rows, "machine": described(), "note": note}], kept)
+    print(*aligned([COLUMNS, *rows], left=(0,)), "", note, sep="\n")
 
 
 def compiled_step(bench: Bench, precision: str, folder: str) -> tuple[Contender, float]:

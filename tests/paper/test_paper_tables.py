@@ -11,6 +11,7 @@ from bench.paper.__main__ import main
 from bench.paper.request import read_request
 from bench.paper.tables import DEV, RUN, contents
 from support import small_runs
+from train.ddp import command as train_command
 
 SMALL = "--max-steps 2 --batch-size 8 --max-length 16 --device cpu --tasks STSBenchmark".split()
 
