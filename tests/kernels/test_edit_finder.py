@@ -5,6 +5,7 @@ import itertools
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -150,6 +151,21 @@ def test_places_in_bytes_are_those_of_the_characters(texts):
         for start, stop, options, _ in kind
     ]
     assert [(start, stop, found.lists[k]) for start, stop, k, _ in found.table.tolist()] == expected
+
+
+def test_another_thread_does_not_number_the_options_of_a_batch_that_grows(monkeypatch):
+    """All batches share the finder's options. To grow a batch releases the GIL, so another thread can search there."""
+    text, found, concatenate, grown = "It is red.", FoundBatch({}, 0), np.concatenate, []
+
+    def grow(arrays):
+        ENGLISH.finder.find(text, FoundBatch({}, 5))
+        grown.append(concatenate(arrays))
+        return grown[-1]
+
+    monkeypatch.setattr(np, "concatenate", grow)
+    for _ in range(300):
+        ENGLISH.finder.find(text, found)
+    assert grown and found.table[:, 2].tolist() == [0] * 300
 
 
 @pytest.mark.slow

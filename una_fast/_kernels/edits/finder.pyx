@@ -134,6 +134,7 @@ cdef class FoundBatch:
 
     cdef int put(self, Py_ssize_t start, Py_ssize_t stop, Options options, int rule) except -1:
         cdef int32_t* edit
+        cdef int32_t of
         if options.known is not self.known:
             number = self.known.get(options.texts)
             if number is None:
@@ -141,10 +142,11 @@ cdef class FoundBatch:
                 self.lists.append(options.texts)
                 self.known[options.texts] = number
             options.number, options.known = number, self.known
+        of = options.number  # before the GIL is released below, where another thread can number the same options
         if self.n_edits == self.edits.shape[0]:
             self.edits = np.concatenate([self.edits, np.empty_like(self.edits)])
         edit = &self.edits[self.n_edits, 0]
-        edit[0], edit[1], edit[2], edit[3] = <int32_t>start, <int32_t>stop, options.number, rule
+        edit[0], edit[1], edit[2], edit[3] = <int32_t>start, <int32_t>stop, of, rule
         self.n_edits += 1
         return 0
 
