@@ -122,7 +122,7 @@ cdef class Words:
         PyMem_Free(self.words)
 
     cdef inline Py_UCS4 at(self, Py_ssize_t p) noexcept:
-        """Return the character at index p, or a zero byte, which is in no class, if p is not in the text."""
+        """Return the character at index p, or a zero byte, which is a LETTER, if p is not in the text."""
         return PyUnicode_READ(self.width, self.data, p) if 0 <= p < self.n_characters else 0
 
     cdef inline bint is_digit(self, Py_ssize_t p) noexcept:
