@@ -3,6 +3,8 @@
 import gzip
 import itertools
 import os
+import sys
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from support.plain_edits import Sentence, number_edits, polarity_edits
 from support.plain_numbers import near_numbers
-from una_fast._kernels.edits.finder import GUARDS, FoundBatch
+from una_fast._kernels.edits.finder import GUARDS, EditFinder, FoundBatch
 from una_fast.augment.edits import listed_edits, word_ends
 from una_fast.augment.word_lists import WORDS, WordLists, read_word_lists
 
@@ -166,6 +168,31 @@ def test_another_thread_does_not_number_the_options_of_a_batch_that_grows(monkey
     for _ in range(300):
         ENGLISH.finder.find(text, found)
     assert grown and found.table[:, 2].tolist() == [0] * 300
+
+
+def test_a_finder_does_not_keep_a_batch_alive():
+    known = {}
+    ENGLISH.finder.find("It is red and it has 777 dogs.", FoundBatch(known, 0))
+    assert len(known) == 2 and sys.getrefcount(known) == 2  # `known` and the argument
+
+
+def test_a_finder_makes_lists_without_the_other_numbers_of_a_text_once():
+    first, second = FoundBatch({}, 0), FoundBatch({}, 0)
+    for found in (first, second):
+        for text in ("She is the 2nd of 3", "I saw a 5 and 6 dogs"):
+            ENGLISH.finder.find(text, found)
+    made = {one[0]: one is other for one, other in zip(first.lists, second.lists, strict=True)}
+    assert made["1st"] and made["a 2"]
+
+
+def test_the_memory_of_a_finder_is_bounded():
+    finder = EditFinder(ENGLISH)
+    tracemalloc.start()
+    for n in range(50):  # each text has its own list of 100 options of 20,000 characters
+        finder.find(f"a{' ' * (20_000 + n)}12345 dogs", FoundBatch({}, 0))
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert 2**24 < used < 2**26
 
 
 @pytest.mark.slow

@@ -61,7 +61,9 @@ cdef enum:
     CLAUSE = 8  # how many words before a word can begin the clause that it is in
     NEAR_DECADES = 5
     LAST_SAFE_DAY = 28  # every month has it
-    MOST_KEPT = 1 << 15  # lists of options that a finder keeps
+    MOST_KEPT = 1 << 26  # bytes of the lists of options that a finder keeps, about
+    BYTES_PER_LIST = 400  # with its key
+    BYTES_PER_TEXT = 110  # with its place in `distinct`, without its characters
     FEW_WORDS = 1 << 12  # a buffer for more words is not kept
 
 cdef enum:  # in the order of RULES
@@ -97,11 +99,14 @@ cdef class Options:
 
     cdef readonly tuple texts
     cdef frozenset distinct
-    cdef dict known  # the dict that contains `number`
+    cdef int64_t batch  # the batch that gave it `number`
     cdef int32_t number
 
     def __init__(self, tuple texts):
         self.texts = texts
+
+
+cdef int64_t n_batches = 0  # that were made; options refer to a batch by its number, so that they keep none alive
 
 
 cdef class FoundBatch:
@@ -113,13 +118,15 @@ cdef class FoundBatch:
 
     cdef dict known
     cdef readonly list lists
-    cdef int64_t n_known
+    cdef int64_t n_known, batch
     cdef int32_t[:, ::1] edits
     cdef int64_t[::1] ends
     cdef Py_ssize_t n_edits, n_kinds
 
     def __init__(self, dict known, int64_t n_known):
-        self.known, self.n_known, self.lists = known, n_known, []
+        global n_batches
+        n_batches += 1
+        self.batch, self.known, self.n_known, self.lists = n_batches, known, n_known, []
         self.edits, self.ends = np.empty((256, 4), dtype=np.int32), np.empty(128, dtype=np.int64)
 
     @property
@@ -135,13 +142,13 @@ cdef class FoundBatch:
     cdef int put(self, Py_ssize_t start, Py_ssize_t stop, Options options, int rule) except -1:
         cdef int32_t* edit
         cdef int32_t of
-        if options.known is not self.known:
+        if options.batch != self.batch:
             number = self.known.get(options.texts)
             if number is None:
                 number = self.n_known + len(self.lists)
                 self.lists.append(options.texts)
                 self.known[options.texts] = number
-            options.number, options.known = number, self.known
+            options.number, options.batch = number, self.batch
         of = options.number  # before the GIL is released below, where another thread can number the same options
         if self.n_edits == self.edits.shape[0]:
             self.edits = np.concatenate([self.edits, np.empty_like(self.edits)])
@@ -189,6 +196,7 @@ cdef class EditFinder:
     cdef Lexicon lexicon
     cdef object lists
     cdef dict kept
+    cdef int64_t n_bytes  # of `kept`
     cdef list spare, opposites, classes, negated, affirmed, phrases, written
     cdef uint32_t[::1] properties
     cdef uint8_t[::1] roles
@@ -387,9 +395,9 @@ cdef class EditFinder:
         if self.has_articles and self.follows(words, i) and self.has(&words.words[i - 1], ARTICLE):
             before = &words.words[i - 1]
             article, gap = words.written(i - 1), words.text[before.stop : start]
-            options = self.kept.get((article, gap, new))
+            options = self.kept.get((article, gap, new.texts))
             if options is None:
-                options = self.keep((article, gap, new), tuple([
+                options = self.keep((article, gap, new.texts), tuple([
                     f"{like(article, self.lists.article(option))}{gap}{option}" for option in new.texts
                 ]))
             new, start = options, before.start
@@ -398,8 +406,13 @@ cdef class EditFinder:
 
     cdef Options keep(self, tuple key, tuple texts):
         """Keep a list of options by a key that is looked up faster than it is made."""
-        if len(self.kept) >= MOST_KEPT:
+        cdef int64_t n_bytes = BYTES_PER_LIST
+        for text in texts:
+            n_bytes += BYTES_PER_TEXT + len(<str>text)
+        if self.n_bytes + n_bytes > MOST_KEPT:
             self.kept.clear()
+            self.n_bytes = 0
+        self.n_bytes += n_bytes
         cdef Options options = Options(texts)
         self.kept[key] = options
         return options
@@ -735,9 +748,9 @@ cdef class _Numbers:
 
     cdef Options ordinals(self, str number, str ending, int64_t most):
         cdef Options near = self.near(number, 1, most, "")
-        cdef Options options = self.finder.kept.get((near, ending))
+        cdef Options options = self.finder.kept.get((near.texts, ending))
         if options is None:
-            options = self.finder.keep((near, ending), tuple([ordinal(other, ending) for other in near.texts]))
+            options = self.finder.keep((near.texts, ending), tuple([ordinal(other, ending) for other in near.texts]))
         return options
 
     cdef bint is_month(self, Py_ssize_t i) noexcept:
