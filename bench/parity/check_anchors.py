@@ -1,10 +1,10 @@
-"""Compare una_fast's token ids of every sentence of a corpus, and its time, with those of the tokenizer itself.
+"""Compare una_fast's token ids of every sentence of a corpus with those of the tokenizer itself.
 
     python -m bench.parity.check_anchors data/corpora/wiki_large.txt.gz [--tokenizer bert_uncased roberta ...]
-        [--lines 1000000] [--lines-a-call 100000] [--rounds 3] [--note]
+        [--lines 1000000] [--lines-a-call 100000] [--note]
 
 The tokenizer is called on lists of sentences, at most --lines-a-call at a time, because its results for a million
-sentences take 8 GB. Both run on the same cores in the same run. A tokenizer is a folder, a name on the hub, or a family
+sentences take 8 GB. A tokenizer is a folder, a name on the hub, or a family
 of tests/support/tokenizer_families.py. A family is trained on the first lines of the corpus to about 32,000 sub-words;
 only "bert_uncased" is the packaged tokenizer. --note saves the number of lines compared in results/tokenizers.json, for
 a column of docs/tokenizers.md.
@@ -15,20 +15,17 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import statistics
 import sys
-import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from transformers import AutoTokenizer
 
 import una_fast
 from una_fast.parallel import n_cores
-from una_fast.tokens.subwords import SubwordEncoder, encode_first_and_later, encode_sentences
+from una_fast.tokens.subwords import SubwordEncoder, encode_sentences
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 from support import tokenizer_families
@@ -49,60 +46,16 @@ def sentences(index: Any, start: int, stop: int) -> Iterator[str]:
     return map(index.sentence, range(start, stop))
 
 
-class Clock:
-    """Calls functions, and stores the wall-clock and processor seconds of each call."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[float, float]] = []
-
-    def __call__(self, function: Any, *args: Any) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
-        result = function(*args)
-        self.calls.append((time.perf_counter() - wall, time.process_time() - cpu))
-        return result
-
-    def medians(self) -> tuple[float, float]:
-        wall, cpu = zip(*self.calls, strict=True)
-        return statistics.median(wall), statistics.median(cpu)
-
-    def sums(self) -> tuple[float, float]:
-        wall, cpu = zip(*self.calls, strict=True)
-        return sum(wall), sum(cpu)
-
-
-def encode(index: Any, tokenizer: Any) -> Any:
-    return encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))[0]
-
-
-def tokenize(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-
-
-def compare(index: Any, name: str, lines_a_call: int, rounds: int) -> int:
-    """Print the times of una_fast and of a tokenizer, and return the number of sentences whose ids differ.
-
-    The rounds of una_fast alternate with the calls of the tokenizer, so that other load slows down both equally.
-    """
+def compare(index: Any, name: str, lines_a_call: int) -> int:
+    """Return the number of sentences whose ids by una_fast and by a tokenizer differ, and print it."""
     tokenizer = load_tokenizer(name, index)
-    ours, terms, theirs = Clock(), Clock(), Clock()
-    ids = ours(encode, index, tokenizer)
-    everywhere = np.ones(index.n_terms, dtype=bool)
-    terms(encode_first_and_later, index.terms, everywhere, SubwordEncoder(tokenizer), n_cores(None))
-    starts = range(0, index.n_documents, lines_a_call)
+    ids, _ = encode_sentences(index, SubwordEncoder(tokenizer), n_cores(None))
     different = 0
-    for k, start in enumerate(starts):
+    for start in range(0, index.n_documents, lines_a_call):
         texts = list(sentences(index, start, min(start + lines_a_call, index.n_documents)))
-        rows = enumerate(theirs(tokenize, tokenizer, texts), start)
+        rows = enumerate(tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"], start)
         different += sum(found != ids[row].tolist() for row, found in rows)
-        if (k + 1) * (rounds - 1) // len(starts) > k * (rounds - 1) // len(starts):
-            ours(encode, index, tokenizer)
-    print(f"{name}: {different} of {index.n_documents:,} sentences differ")
-    for kind, own, of_terms, other in zip(("wall", "CPU"), ours.medians(), terms.medians(), theirs.sums(), strict=True):
-        print(
-            f"  {kind}: una_fast {own:.2f} s (median of {len(ours.calls)}), its terms {of_terms:.2f} s, tokenizer"
-            f" {other:.1f} s; {other / own:.1f} times as fast, {other / (own + of_terms):.1f} with the terms",
-            flush=True,
-        )
+    print(f"{name}: {different} of {index.n_documents:,} sentences differ", flush=True)
     return different
 
 
@@ -121,7 +74,6 @@ def main() -> int:
     )
     parser.add_argument("--lines", type=int, help="use only this many lines, the first ones [all]")
     parser.add_argument("--lines-a-call", type=int, default=100_000, help="sentences per tokenizer call [100,000]")
-    parser.add_argument("--rounds", type=int, default=3, help="how often una_fast is timed [3]")
     parser.add_argument("--note", action="store_true", help="save the number of lines compared")
     options = parser.parse_args()
     corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))
@@ -129,7 +81,7 @@ def main() -> int:
     print(f"{index}, {len(index.chunks):,} distinct chunks, {n_cores(None)} cores", flush=True)
     n_different = 0
     for name in options.tokenizer:
-        different = compare(index, name, options.lines_a_call, options.rounds)
+        different = compare(index, name, options.lines_a_call)
         if options.note and not different:
             record(name, index.n_documents)
         n_different += different

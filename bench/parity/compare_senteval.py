@@ -1,43 +1,53 @@
-"""Compare our scores and times with those of upstream SentEval on the same model and files.
+"""Compare our scores with those of upstream SentEval on the same model and files.
 
     python -m bench.parity.compare_senteval --senteval SIMCSE/SentEval --model NAME_OR_FOLDER --data FOLDER
-        [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--threads 2] [--json FILE]
+        [--tasks sts|transfer|NAME,...] [--pooling cls_before_pooler,avg] [--mode test] [--json FILE]
 
 `--senteval` is a checkout of facebookresearch/SentEval or of princeton-nlp/SimCSE's copy; its files are not changed.
 SentEval calls some functions that newer Python versions or this machine lack. They are replaced while it runs.
 """
 
+from __future__ import annotations
+
 import argparse
 import importlib
 import inspect
-import logging
 import sys
-import time
 from collections import namedtuple
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from bench.parity.senteval import Batcher, prepare
 from bench.training.step_table import described, save
-from train.evaluation.model import load_model
+from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.scoring import evaluate, read_tasks
-from train.evaluation.tasks.registry import TASKS, EvaluationProtocol, downstream_folder, task_names
+from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, task_names
+from una_fast.command import run_command
 from una_fast.errors import InputError
+from una_fast.text_table import aligned
 
 
-class Clock:
-    """Adds up the wall-clock and processor seconds of with blocks. Processor time depends less on other load."""
+class Batcher:
+    """Encodes sentences for SentEval: lists of words become embeddings, float32 (n_sentences, dimension)."""
 
-    wall = cpu = 0.0
+    def __init__(self, model: EvaluatedModel) -> None:
+        self.model = model
 
-    def __enter__(self) -> "Clock":
-        self._begun = time.perf_counter(), time.process_time()
-        return self
+    def __call__(self, params: Any, batch: Sequence[Sequence[str | bytes]]) -> NDArray[np.float32]:
+        """Encode one batch, padded to its longest sentence and not truncated, as SimCSE's batcher does."""
+        texts = [" ".join(_text(word) for word in words) for words in batch]
+        tokens = self.model.tokenizer(texts, padding=True, truncation=False, return_tensors="pt")
+        with torch.inference_mode():
+            embeddings = self.model.encode({name: ids.to(self.model.device) for name, ids in tokens.items()})
+        return embeddings.float().cpu().numpy()
 
-    def __exit__(self, *_: object) -> None:
-        self.wall += time.perf_counter() - self._begun[0]
-        self.cpu += time.process_time() - self._begun[1]
+
+def _text(word: str | bytes) -> str:
+    return word.decode() if isinstance(word, bytes) else word
 
 
 def load_senteval(folder: Path):
@@ -58,21 +68,15 @@ def load_senteval(folder: Path):
     return senteval
 
 
-def run_theirs(senteval, model, task: str, data: Path, mode: str) -> tuple[dict, "Clock"]:
-    """Return SentEval's result of one task with SimCSE's parameters, and its time."""
-    settings = EvaluationProtocol(mode=mode).fit
-    params = {"task_path": str(data), "usepytorch": True, "kfold": settings.folds}
+def run_theirs(senteval, model: EvaluatedModel, task: str, data: Path, mode: str) -> dict:
+    """Return SentEval's result of one task with SimCSE's parameters."""
+    fit = EvaluationProtocol(mode=mode).fit
+    params = {"task_path": str(data), "usepytorch": True, "kfold": fit.folds}
     params["classifier"] = {
-        "nhid": 0,
-        "optim": settings.optimiser,
-        "batch_size": settings.batch_size,
-        "tenacity": settings.tenacity,
-        "epoch_size": settings.passes,
-    }
-    engine = senteval.engine.SE(params, Batcher(model), prepare)
-    with Clock() as clock:
-        result = engine.eval(task)
-    return result, clock
+        "nhid": 0, "optim": fit.optimiser, "batch_size": fit.batch_size, "tenacity": fit.tenacity,
+        "epoch_size": fit.passes,
+    }  # fmt: skip
+    return senteval.engine.SE(params, Batcher(model), lambda *_: None).eval(task)
 
 
 def their_score(result: dict, task: str, split: str) -> tuple[float, int]:
@@ -94,87 +98,38 @@ def our_score(results, task: str, split: str) -> tuple[float, int]:
     return scores["dev_accuracy" if split == "dev" else "accuracy"], examples.get(split, examples["train"])
 
 
-def compare(options: argparse.Namespace) -> list[dict]:
-    """Return one row of results per pooling and task, and one row of times per pooling."""
-    downstream = downstream_folder(options.data)
-    names = task_names(options.tasks, options.mode)
-    senteval = load_senteval(options.senteval)
-    rows = []
+def compare(options: argparse.Namespace) -> None:
+    """Print the scores of each pooling and task, and save them as a table for bench/report.py."""
+    downstream, names = downstream_folder(options.data), task_names(options.tasks, options.mode)
+    senteval, rows, lines = load_senteval(options.senteval), [], []
     for pooling in options.pooling.split(","):
         protocol = EvaluationProtocol(mode=options.mode, pooling=pooling)
         model = load_model(options.model, pooling, device="cpu")
-        with Clock() as clock:
-            tasks, notes = read_tasks(downstream, names, protocol.split)
-            results = evaluate(model, tasks, protocol)
-        print(f"{pooling}: ours {clock.wall:.1f} s", *notes, sep="\n", file=sys.stderr)
-        total = Clock()
+        tasks, notes = read_tasks(downstream, names, protocol.split)
+        results = evaluate(model, tasks, protocol)
+        print(*notes, sep="\n", file=sys.stderr)
+        scores: dict[str, list[float]] = {"SentEval": [], "una_fast": []}
         for task in tasks:
-            result, their_clock = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
-            total.wall, total.cpu = total.wall + their_clock.wall, total.cpu + their_clock.cpu
-            theirs, n_theirs = their_score(result, task.name, protocol.split)
-            ours, n_ours = our_score(results, task.name, protocol.split)
-            rows.append(
-                {
-                    "pooling": pooling,
-                    "task": task.name,
-                    "n_senteval": n_theirs,
-                    "n": n_ours,
-                    "n_expected": expected_size(task.name, protocol.split),
-                    "senteval": theirs,
-                    "ours": ours,
-                    "seconds_senteval": their_clock.wall,
-                }
+            found = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
+            (theirs, n_theirs), (ours, n) = (
+                score(result, task.name, protocol.split)
+                for score, result in ((their_score, found), (our_score, results))
             )
-            print(format_row(rows[-1]), file=sys.stderr)
-        times = {"seconds_senteval": total.wall, "seconds": clock.wall}
-        times |= {"cpu_seconds_senteval": total.cpu, "cpu_seconds": clock.cpu}
-        rows.append({"pooling": pooling, "task": "all", **times})
-    return rows
-
-
-def expected_size(task: str, split: str) -> int | None:
-    """Return the expected number of pairs (by the paper's table of test sizes) or examples (by SentEval's docs)."""
-    sizes = TASKS[task].sizes
-    return sizes.get(split, sizes.get("train"))
-
-
-def format_row(row: dict) -> str:
-    """Return one line of the printed table."""
-    if row["task"] == "all":
-        kinds = {"wall-clock time": "seconds", "processor time": "cpu_seconds"}
-        times = [
-            f"{row[f'{key}_senteval']:.1f} s and {row[key]:.1f} s {kind}, {row[f'{key}_senteval'] / row[key]:.1f} times"
-            for kind, key in kinds.items()
-        ]
-        return f"{row['pooling']:<18}SentEval and ours: {'; '.join(times)}"
-    return (
-        f"{row['pooling']:<18}{row['task']:<17}{row['n_senteval']:>6}{row['n']:>7}{row['n_expected'] or '-':>7}"
-        f"{row['senteval']:>11.5f}{row['ours']:>11.5f}{row['ours'] - row['senteval']:>+11.5f}"
-    )
-
-
-def as_table(rows: list[dict], options: argparse.Namespace) -> dict:
-    """Return the scores as a table for bench/report.py: tasks are columns; SentEval and una_fast are rows."""
-    tasks = list(dict.fromkeys(row["task"] for row in rows if row["task"] != "all"))
-    lines, ratios = [], []
-    for pooling in dict.fromkeys(row["pooling"] for row in rows):
-        found = {row["task"]: row for row in rows if row["pooling"] == pooling}
-        total = found["all"]
-        for name, score, seconds in (
-            ("SentEval", "senteval", total["seconds_senteval"]),
-            ("una_fast", "ours", total["seconds"]),
-        ):
-            scores = [f"{found[task][score]:.3f}" for task in tasks]
-            lines.append([f"{name}, {pooling}", *scores, f"{seconds:.1f}"])
-        ratios.append(f"{pooling} {total['seconds_senteval'] / total['seconds']:.1f} times")
-    return {
-        "title": f"Scores of una_fast and SentEval on the {options.mode} sets",
-        "columns": ["", *tasks, "seconds"],
-        "rows": lines,
-        "machine": described(),
-        "note": f"Both use the same model, files and {options.threads} threads. Speed of una_fast relative to SimCSE's "
-        f"copy of SentEval: {', '.join(ratios)}.",
-    }
+            rows.append({"pooling": pooling, "task": task.name, "n_senteval": n_theirs, "n": n})
+            rows[-1] |= {"senteval": theirs, "ours": ours}
+            scores["SentEval"].append(theirs)
+            scores["una_fast"].append(ours)
+            print(pooling, task.name, f"{n_theirs} and {n} examples, {ours - theirs:+.5f}", file=sys.stderr)
+        lines += [[f"{whose}, {pooling}", *(f"{score:.3f}" for score in of)] for whose, of in scores.items()]
+    columns = ["", *(task.name for task in tasks)]
+    print(*aligned([columns, *lines], left=(0,)), sep="\n")
+    if options.json:
+        title, note = (
+            f"Scores of una_fast and SentEval on the {options.mode} sets",
+            "Both use the same model and files.",
+        )
+        table = {"title": title, "columns": columns, "rows": lines, "machine": described(), "note": note}
+        save(options.json, [table], {"mode": options.mode, "rows": rows})
 
 
 def main() -> int:
@@ -185,22 +140,9 @@ def main() -> int:
     parser.add_argument("--tasks", default="sts", help="sts, transfer, or names of tasks, comma-separated [sts]")
     parser.add_argument("--pooling", default="cls_before_pooler,avg", help="poolings, comma-separated [%(default)s]")
     parser.add_argument("--mode", choices=("dev", "test", "fasttest"), default="test", help="[test]")
-    parser.add_argument("--threads", type=int, default=2, help="threads of torch [2]")
     parser.add_argument("--json", type=Path, help="file for the table and the figures")
     options = parser.parse_args()
-    logging.basicConfig(level=logging.WARNING)
-    torch.set_num_threads(options.threads)
-    try:
-        rows = compare(options)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    heads = f"{'n theirs':>6}{'n':>5}{'paper':>7}{'SentEval':>11}{'ours':>11}{'difference':>11}"
-    print(f"{'pooling':<18}{'task':<15}{heads}")
-    print(*map(format_row, rows), sep="\n")
-    if options.json:
-        save(options.json, [as_table(rows, options)], {"mode": options.mode, "threads": options.threads, "rows": rows})
-    return 0
+    return run_command(lambda: compare(options), "evaluate")
 
 
 if __name__ == "__main__":
