@@ -1,5 +1,8 @@
 """The flat arrays of edits: what they contain, the kernels that draw and write them, and the index's cache of them."""
 
+import itertools
+import linecache
+import sys
 import threading
 import time
 from bisect import bisect
@@ -15,8 +18,9 @@ import una_fast
 from una_fast import NearMisses
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
 from una_fast.arrays import StringTable
+from una_fast.augment import found_edits as found_edits_module
 from una_fast.augment.edits import Edit, listed_edits
-from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
+from una_fast.augment.found_edits import BOUNDS, DTYPES, DrawnEdits, FoundEdits, _checksum, _fit, edit_writer
 from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.word_lists import read_word_lists
 
@@ -93,6 +97,49 @@ def test_a_search_that_fails_leaves_nothing_behind():
     arrays = found.of(rows)
     for row, text in enumerate(LINES):
         assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in edits_of(text)]
+
+
+def interrupted_at(step: int, call) -> bool:
+    """Call a function, and raise KeyboardInterrupt before line number `step` of found_edits.py that runs, if any."""
+    n_lines, before = itertools.count(), sys.gettrace()
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != found_edits_module.__file__:
+            return None
+        is_with = linecache.getline(found_edits_module.__file__, frame.f_lineno).lstrip().startswith("with ")
+        if event == "line" and not is_with and next(n_lines) == step:  # Python itself protects `with` from Ctrl-C
+            raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_ctrl_c_at_any_line_leaves_the_edits_of_each_sentence():
+    index = una_fast.build_index([f"There were {n} dogs. {line}" for n, line in enumerate(LINES[:7])])
+    rows = np.arange(len(index))
+    expected = [[[one[:3] for one in kind] for kind in edits_of(text)] for text in index]
+    for step in itertools.count():
+        found = found_edits([*index])
+
+        def search(found=found):
+            found.of(rows[:3])
+            found.of(rows)
+            found.keep(index, "edits")
+
+        stopped = interrupted_at(step, search)
+        search()
+        assert [listed(found.of(rows), row, index[row]) for row in rows.tolist()] == expected
+        assert found.is_complete
+        if not stopped:
+            break
+    assert step > 30
 
 
 def test_threads_search_each_sentence_once():
@@ -224,3 +271,15 @@ def test_a_damaged_cache_is_made_again(tmp_path, damage):
         assert again.texts(rows) == texts
         again.texts(rows)
         assert NearMisses(una_fast.load_index(tmp_path / "index"))._found.is_complete
+
+
+def test_an_edit_without_a_list_does_not_fit():
+    arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
+    arrays |= {"slots": np.arange(1), "edits_indptr": np.zeros(3, np.int64)}
+
+    def fits(**changed):
+        stored = arrays | changed
+        return _fit(stored | {"checksum": _checksum(stored)}, source_of(["It is 5."]), 2)
+
+    places = {name: np.zeros(1, np.int32) for name in ("edits_values", "starts", "stops")}
+    assert fits() and not fits(**places, edits_indptr=np.array([0, 1, 1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
@@ -36,53 +36,76 @@ DTYPES: dict[str, type[np.generic]] = {
 FindEdits = Callable[[np.ndarray, FoundBatch], None]
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What is found so far. All of it is one object, so that Ctrl-C during a search leaves the old or the new one."""
+
+    arrays: Arrays
+    n_slots: int = 0
+    n_edits: int = 0
+    n_lists: int = 0
+    n_options: int = 0
+    n_bytes: int = 0
+    rows: np.ndarray = field(default_factory=lambda: np.empty(0, POINTER))  # the sentences of the last slots
+    is_kept: bool = False  # whether the arrays are in the cache of an index
+
+
 class FoundEdits:
     """The edits of the sentences of `source`, which are found when a sentence is first drawn. Threads may share it."""
 
     def __init__(self, source: SplitSentences, n_kinds: int, find: FindEdits):
         self._source, self.n_kinds, self._find = source, n_kinds, find
         self._lock = threading.Lock()
-        self.arrays: Arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
-        self.arrays["slots"] = np.full(len(source.words), -1, POINTER)
-        self._n_slots = self._n_edits = self._n_lists = self._n_options = self._n_bytes = 0
-        self._is_kept = False  # whether `arrays` are in the cache of an index
+        arrays: Arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
+        self._found = _Found(arrays | {"slots": np.full(len(source.words), -1, POINTER)})
         self._lists: dict[tuple[str, ...], int] = {}
 
     @property
     def is_complete(self) -> bool:
         """Whether the edits of all sentences are known."""
-        return self._n_slots == len(self._source.words)
+        return self._found.n_slots == len(self._source.words)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether `keep` has loaded or stored the edits of all sentences."""
+        return self._found.is_kept
 
     def of(self, rows: np.ndarray) -> Arrays:
         """Return all arrays, in which the edits of the sentences `rows` are known."""
-        if (self.arrays["slots"][rows] < 0).any():
+        if (self._found.arrays["slots"][rows] < 0).any():
             with self._lock:
-                missing = np.unique(rows[self.arrays["slots"][rows] < 0])
-                try:
-                    if len(missing):  # else another thread found them while this one waited
-                        self._add(missing)
-                except BaseException:  # such as Ctrl-C: no later edit may refer to lists that are not in `arrays`
-                    self._lists = {key: number for key, number in self._lists.items() if number < self._n_lists}
-                    raise
-        return self.arrays
+                self._publish()
+                missing = np.unique(rows[self._found.arrays["slots"][rows] < 0])
+                if len(missing):  # else another thread found them while this one waited
+                    self._add(missing)
+        return self._found.arrays
 
     def _add(self, rows: np.ndarray) -> None:
-        found = FoundBatch(self._lists, self._n_lists)
+        old = self._found
+        if len(self._lists) > old.n_lists:  # Ctrl-C stopped a search: no edit may refer to lists not in the arrays
+            self._lists = {key: number for key, number in self._lists.items() if number < old.n_lists}
+        found = FoundBatch(self._lists, old.n_lists)
         self._find(rows, found)
         table, lists, options = found.table, found.lists, [*chain.from_iterable(found.lists)]
-        utf8, old, arrays = "".join(options).encode(), self.arrays, {}
+        utf8, of, arrays = "".join(options).encode(), old.arrays, {}
         sizes = map(len, options if len(utf8) == sum(map(len, options)) else map(str.encode, options))
         for k, name in enumerate(("starts", "stops", "edits_values")):
-            arrays[name] = extended(old[name], self._n_edits, table[:, k])
-        arrays["edits_indptr"] = _more(old["edits_indptr"], self._n_slots * self.n_kinds, found.bounds)
-        arrays["list_bounds"] = _more(old["list_bounds"], self._n_lists, np.cumsum([*map(len, lists)], dtype=POINTER))
-        arrays["options_offsets"] = _more(old["options_offsets"], self._n_options, np.cumsum([*sizes], dtype=POINTER))
-        arrays["options_utf8"] = extended(old["options_utf8"], self._n_bytes, np.frombuffer(utf8, np.uint8))
-        self.arrays = {**old, **arrays}  # other threads may still use the old arrays
-        self._n_edits, self._n_lists = self._n_edits + len(table), self._n_lists + len(lists)
-        self._n_options, self._n_bytes = self._n_options + len(options), self._n_bytes + len(utf8)
-        self.arrays["slots"][rows] = self._n_slots + np.arange(len(rows))  # last, because it publishes the new edits
-        self._n_slots += len(rows)
+            arrays[name] = extended(of[name], old.n_edits, table[:, k])
+        arrays["edits_indptr"] = _more(of["edits_indptr"], old.n_slots * self.n_kinds, found.bounds)
+        arrays["list_bounds"] = _more(of["list_bounds"], old.n_lists, np.cumsum([*map(len, lists)], dtype=POINTER))
+        arrays["options_offsets"] = _more(of["options_offsets"], old.n_options, np.cumsum([*sizes], dtype=POINTER))
+        arrays["options_utf8"] = extended(of["options_utf8"], old.n_bytes, np.frombuffer(utf8, np.uint8))
+        self._found = _Found(  # other threads may still use the old arrays
+            of | arrays, old.n_slots + len(rows), old.n_edits + len(table), old.n_lists + len(lists),
+            old.n_options + len(options), old.n_bytes + len(utf8), rows,
+        )  # fmt: skip
+        self._publish()
+
+    def _publish(self) -> None:
+        """Let all threads find the edits of the last search. Ctrl-C can stop the search right before this."""
+        found = self._found
+        if len(found.rows):  # else the arrays may be those of a cache, which are read-only
+            found.arrays["slots"][found.rows] = found.n_slots - len(found.rows) + np.arange(len(found.rows))
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """Return how many edits of each kind each sentence in `rows` has: int64 (n_rows, n_kinds)."""
@@ -99,17 +122,19 @@ class FoundEdits:
         def make() -> Arrays:
             if not self.is_complete:
                 raise _IncompleteError
-            sizes = dict.fromkeys(("edits_values", "starts", "stops"), self._n_edits)
-            sizes |= {"slots": self._n_slots, "edits_indptr": self._n_slots * self.n_kinds + 1}
-            sizes |= {"list_bounds": self._n_lists + 1, "options_utf8": self._n_bytes}
-            sizes |= {"options_offsets": self._n_options + 1}
-            arrays = {key: self.arrays[key][:size] for key, size in sizes.items()}
+            self._publish()
+            found = self._found
+            sizes = dict.fromkeys(("edits_values", "starts", "stops"), found.n_edits)
+            sizes |= {"slots": found.n_slots, "edits_indptr": found.n_slots * self.n_kinds + 1}
+            sizes |= {"list_bounds": found.n_lists + 1, "options_utf8": found.n_bytes}
+            sizes |= {"options_offsets": found.n_options + 1}
+            arrays = {key: found.arrays[key][:size] for key, size in sizes.items()}
             return arrays | {"checksum": _checksum(arrays)}
 
         with self._lock, suppress(_IncompleteError):
-            if not self._is_kept:
+            if not self.is_kept:
                 arrays = index.cached(name, VERSION, make, lambda stored: _fit(stored, self._source, self.n_kinds))
-                self.arrays, self._is_kept, self._n_slots = arrays, True, len(self._source.words)
+                self._found = _Found(arrays, len(self._source.words), is_kept=True)
                 self._lists = {}
 
 
@@ -173,7 +198,7 @@ def _fit(stored: Arrays, source: SplitSentences, n_kinds: int) -> bool:
         return False
     if lists[0] != 0 or lists[-1] != len(options) or (np.diff(lists) <= 0).any():
         return False
-    if edits.values.view(np.uint32).max(initial=0) >= max(len(lists) - 1, 1):
+    if len(edits.values) and edits.values.view(np.uint32).max() >= len(lists) - 1:
         return False
     ends = np.cumsum(1 + np.diff(source.chunks.offsets)[source.sentences.values])
     sizes = np.diff(np.append(0, ends)[source.sentences.indptr]) - 1

@@ -194,8 +194,8 @@ class NearMisses(TextAugmentation):
         found = self._found
         if not source.are_documents:
             found = FoundEdits(source, len(self._listed), partial(self._find, source))
-        was_complete, arrays = found.is_complete, found.of(rows)
-        if source.are_documents and found.is_complete and not was_complete:
+        arrays = found.of(rows)
+        if source.are_documents and found.is_complete and not found.is_kept:
             self._load_found()
         bits = CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3)
         return DrawnEdits(
