@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import tracemalloc
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -245,6 +246,16 @@ def test_word_lists_without_function_words_use_the_english_ones(tmp_path):
     for text, edit in (("[opposites]\na, b\n", "word"), ("[function words]\nthe\n", "swap")):
         lists.write_text(text, encoding="utf-8")
         assert NearMisses(index, edits=["swap"], word_lists=lists).explain("of cats city upon").edit == edit
+
+
+def test_one_long_word_of_a_cased_index_takes_no_memory_for_each_term():
+    index = una_fast.build_index([f"Word{n} is there{n}" for n in range(1000)] + ["x" * 20_000], lowercase=False)
+    near = NearMisses(index, edits=["word"])
+    tracemalloc.start()
+    near.augment(["Word1 runs"])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10e6
 
 
 def test_a_swap_finds_the_words_of_a_cased_index_in_any_case():

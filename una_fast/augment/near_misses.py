@@ -321,30 +321,32 @@ class NearMisses(TextAugmentation):
 def _important_word(index: Index, kept: KeptWords, seed: int) -> KernelAugmentation:
     """Make UNA with beta 0, which replaces only the most important word that is not `kept`."""
     sampler = Sampler(index, kept, beta=0, seed=seed)
-    make_kernel: Callable[..., Any] = sampler.kernel if index.lowercase else partial(_CasedKernel, index, sampler)
+    make_kernel: Callable[..., Any] = sampler.kernel
+    if not index.lowercase:
+        make_kernel = partial(_CasedKernel, sampler, np.flatnonzero(~kept.terms(index)))
     return KernelAugmentation(index, make_kernel, surface="kept")
 
 
 class _CasedKernel:
     """Draws new words like the kernel of `sampler`, but none that differs from the old word only by case.
 
-    Such a word gets the old word's capitalisation, so the text would not change. The next term that differs is taken.
+    Such a word gets the old word's capitalisation, so the text would not change. The next of the `candidates`, int64
+    (n_candidates,), that differs is taken.
     """
 
-    def __init__(self, index: Index, sampler: Sampler, source: SplitSentences):
-        self._kernel, self._words = sampler.kernel(source), source.words
-        lower = [text.lower() for text in (*source.terms, *source.unseen)]
-        self._forms = np.unique(lower, return_inverse=True)[1]
-        self._candidates = np.flatnonzero(~sampler.kept.terms(index))
+    def __init__(self, sampler: Sampler, candidates: np.ndarray, source: SplitSentences):
+        self._kernel, self._candidates, self._source = sampler.kernel(source), candidates, source
 
     def terms(self, rows: np.ndarray, epoch: int, sample_index: int = 0) -> tuple[np.ndarray, np.ndarray]:
         drawn, bounds = self._kernel.terms(rows, epoch, sample_index)
-        old = self._words.take(rows).values
-        for i in np.flatnonzero((drawn != old) & (self._forms[drawn] == self._forms[old])).tolist():
-            first = np.searchsorted(self._candidates, drawn[i])
-            order = np.roll(self._candidates, -first)
-            differs = self._forms[order] != self._forms[old[i]]
-            drawn[i] = order[differs.argmax()]
+        old = self._source.words.take(rows).values
+        changed = np.flatnonzero(drawn != old)
+        words = zip(*map(self._source.strings, (drawn[changed], old[changed])), strict=True)
+        for i, (new, word) in zip(changed.tolist(), words, strict=True):
+            if (form := word.lower()) == new.lower():
+                first = np.searchsorted(self._candidates, drawn[i])
+                others = chain(self._candidates[first:].tolist(), self._candidates[:first].tolist())
+                drawn[i] = next((k for k in others if self._source.terms[k].lower() != form), drawn[i])
         return drawn, bounds
 
 
