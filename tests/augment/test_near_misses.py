@@ -258,6 +258,12 @@ def test_one_long_word_of_a_cased_index_takes_no_memory_for_each_term():
     assert peak < 10e6
 
 
+def test_weights_of_infinite_sum_draw_like_smaller_ones():
+    texts = [f"It is good and there are {n} dogs." for n in range(100, 130)]
+    small, large = (NearMisses(edits=dict.fromkeys(["polarity", "number"], weight)) for weight in (1, 1e308))
+    assert small.augment(texts) == large.augment(texts)
+
+
 def test_a_swap_finds_the_words_of_a_cased_index_in_any_case():
     index = una_fast.build_index(["Cats of LIMA", "of", "a b"], lowercase=False)
     assert NearMisses(index, edits=["swap"]).texts([0]) == ["LIMA of cats"]
