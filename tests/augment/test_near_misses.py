@@ -18,7 +18,7 @@ from support.tokenizer_families import FAMILIES, bert_uncased
 from una_fast import InputError, InputWarning, NearMisses
 from una_fast.augment.counter_rng import seed_of
 from una_fast.augment.edits import listed_edits
-from una_fast.augment.near_misses import EDITS, find_names
+from una_fast.augment.near_misses import EDITS, MOST_BYTES, find_names
 from una_fast.augment.word_lists import ENGLISH as ENGLISH_FILE
 from una_fast.augment.word_lists import read_word_lists
 
@@ -262,6 +262,14 @@ def test_weights_of_infinite_sum_draw_like_smaller_ones():
     texts = [f"It is good and there are {n} dogs." for n in range(100, 130)]
     small, large = (NearMisses(edits=dict.fromkeys(["polarity", "number"], weight)) for weight in (1, 1e308))
     assert small.augment(texts) == large.augment(texts)
+
+
+def test_a_sentence_whose_places_are_no_int32_is_refused(monkeypatch):
+    assert MOST_BYTES == np.iinfo(np.int32).max
+    monkeypatch.setattr("una_fast.augment.near_misses.MOST_BYTES", 30)
+    assert NearMisses().augment(["It is 5. \u00e9" + "x" * 19]) != ["It is 5. \u00e9" + "x" * 19]
+    with pytest.raises(InputError, match="sentence 1 has 31 bytes: at most 30 can be read"):
+        NearMisses().augment(["It is 5.", "It is 5. \u00e9" + "x" * 20])
 
 
 def test_a_swap_finds_the_words_of_a_cased_index_in_any_case():

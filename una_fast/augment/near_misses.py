@@ -36,6 +36,7 @@ from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 EDITS = (*BY_LISTS, "name", "swap", "word")
 USUAL: Mapping[str, float] = MappingProxyType({"polarity": 1, "number": 4})
 FIRST_WORD = re.compile(WORD)
+MOST_BYTES = 2**31 - 1  # of a sentence, because the places of its edits are int32
 SAMPLE = 200  # sentences in which edits are counted, to detect a corpus in another language
 LEAST_SHARE = 0.02  # an edit that fits a smaller share of these sentences gives a warning
 MOST_AFTER_DETERMINERS = 0.2  # a word that follows "the", "a", "der", "eine" ... more often is no name
@@ -159,6 +160,8 @@ class NearMisses(TextAugmentation):
         """Add the edits of each sentence in `rows` to `found`, of each kind in `_listed`."""
         find, n_kinds = self._lists.finder.find, len(self._listed)
         for row, text in zip(rows.tolist(), source.texts(rows), strict=True):
+            if len(text) > MOST_BYTES // 4 and (n_bytes := len(text.encode())) > MOST_BYTES:
+                raise InputError(f"sentence {row} has {n_bytes:,} bytes: at most {MOST_BYTES:,} can be read: divide it")
             find(text, found, word_ends(text, self._own_words(source, row)))
             if "swap" in self._listed:
                 found.add(self._swaps(source, row, text))
