@@ -213,11 +213,42 @@ def test_add_negatives_has_the_formats_of_mine_hard_negatives():
 @pytest.mark.parametrize(("arguments", "message"), [
     ({"output_format": "pair"}, "output_format='pair': must be 'triplet' or 'n-tuple' or 'labeled-pair'"),
     ({"of": "query"}, "of='query': must be 'anchor' or 'positive'"),
-    ({"num_negatives": 0}, "n=0: give the number of negatives"),
+    ({"num_negatives": 0}, "^num_negatives=0: give the number of negatives"),
     ({"anchor_column_name": "text"}, "the dataset: no column 'text', .*; name one with `anchor_column_name`"),
-    ({"positive_column_name": "other"}, "column 'other': row 0 of the batch contains int"),
+    ({"positive_column_name": "other"}, "column 'other': row 0 contains int, .* with dataset.filter"),
+    ({"positive_column_name": "gone"}, "column 'gone': row 1 contains NoneType, .* with dataset.filter"),
+    ({"anchor_column_name": "query", "positive_column_name": "query"}, "'query', 'query', .* would be 'query': rename"),
+    ({"anchor_column_name": "negative"}, "would be 'negative': rename one"),
+    ({"positive_column_name": "label", "output_format": "labeled-pair"}, "would be 'label': rename one"),
+    ({"positive_column_name": "negative_2", "output_format": "n-tuple", "num_negatives": 2}, "would be 'negative_2'"),
 ])  # fmt: skip
 def test_add_negatives_names_wrong_arguments(arguments, message):
-    pairs = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3]})
+    names = ["negative", "negative_2", "label"]
+    pairs = datasets.Dataset.from_dict({
+        **QUERIES, "other": [1, 2, 3], "gone": ["a", None, "b"], **dict.fromkeys(names, ["a", "b", "c"])
+    })  # fmt: skip
     with pytest.raises(InputError, match=message):
         add_negatives(pairs, una_fast.NearMisses(), **arguments)
+
+
+def test_add_negatives_takes_the_columns_that_are_not_named():
+    pairs = datasets.Dataset.from_dict({"passage": QUERIES["passage"], "query": QUERIES["query"]})
+    for named in ({"anchor_column_name": "query"}, {"positive_column_name": "passage"}):
+        made = add_negatives(pairs, una_fast.NearMisses(), **named)
+        assert made.column_names == ["query", "passage", "negative"] and made["passage"][0] == QUERIES["passage"][0]
+
+
+def test_add_negatives_reads_only_its_columns_once():
+    pairs = datasets.Dataset.from_dict({**QUERIES, "image": [b"1", b"2", b"3"]})
+    expected = add_negatives(pairs, una_fast.NearMisses()).to_dict()
+    read = []
+    rows = pairs.with_transform(lambda batch: read.append(batch) or batch)
+    assert add_negatives(rows, una_fast.NearMisses()).to_dict() == expected and not read
+    assert add_negatives(pairs.with_format("numpy"), una_fast.NearMisses()).to_dict() == expected
+
+
+@pytest.mark.parametrize("make", [lambda it: datasets.DatasetDict(train=it), lambda it: it.to_iterable_dataset(), list])
+def test_add_negatives_needs_a_dataset(make):
+    other = make(datasets.Dataset.from_dict(QUERIES))
+    with pytest.raises(InputError, match=f"dataset: is {type(other).__name__}, must be a Dataset"):
+        add_negatives(other, una_fast.NearMisses())

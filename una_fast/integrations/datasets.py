@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -23,10 +24,10 @@ COUNTERS = 32  # one per worker, because several processes that add to one count
 PASSES = 1.5  # over the index, before `_note_drawn` warns: a sampler may repeat some sentences within the first pass
 
 
-def negative_names(n: int) -> list[str]:
+def negative_names(n: int, argument: str = "n") -> list[str]:
     """Return the names that sentence-transformers' losses expect: "negative", or "negative_1" to "negative_n"."""
     if not isinstance(n, int) or n < 1:
-        raise InputError(f"n={n!r}: give the number of negatives per sentence, an integer of at least 1")
+        raise InputError(f"{argument}={n!r}: give the number of negatives per sentence, an integer of at least 1")
     return ["negative"] if n == 1 else [f"negative_{number}" for number in range(1, n + 1)]
 
 
@@ -234,8 +235,10 @@ def add_negatives(
     Args:
         dataset: the pairs.
         augmentation: what makes the negatives, such as ``una_fast.NearMisses()``, which needs no index.
-        anchor_column_name: the column of the anchors, such as queries; by default the first column.
-        positive_column_name: the column of the positives, such as passages; by default the second column.
+        anchor_column_name: the column of the anchors, such as queries; by default the first column that
+            `positive_column_name` does not name.
+        positive_column_name: the column of the positives, such as passages; by default the first column that is not
+            the anchors'.
         num_negatives: negatives per pair.
         output_format: "triplet" has the columns anchor, positive and negative, and a row per negative. "n-tuple" has a
             row per pair, with the columns negative_1 to negative_n. "labeled-pair" has the columns anchor, positive and
@@ -249,22 +252,34 @@ def add_negatives(
         "n-tuple" leaves out the whole pair.
 
     Raises:
-        InputError: a column is missing, a value is not a text, or an argument is invalid.
+        InputError: a column is missing, two columns would have one name, a value is not a text, or an argument is
+            invalid.
     """
     from datasets import Dataset
 
-    names = negative_names(num_negatives)
+    if not isinstance(dataset, Dataset):
+        raise InputError(
+            f"dataset: is {type(dataset).__name__}, must be a Dataset of the library datasets: give one split of a "
+            "DatasetDict; a streamed dataset gets negatives with Negatives(...)"
+        )
+    names = negative_names(num_negatives, "num_negatives")
     for name, value, allowed in (("output_format", output_format, FORMATS), ("of", of, ("anchor", "positive"))):
         if value not in allowed:
             raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, allowed))}")
-    default = dict(zip(("anchor", "positive"), dataset.column_names, strict=False))
     columns = {"anchor": anchor_column_name, "positive": positive_column_name}
-    given = {view: column or default.get(view, f"{view}_column_name") for view, column in columns.items()}
+    unnamed = (column for column in dataset.column_names if column not in columns.values())
+    given = {view: column or next(unnamed, f"{view}_column_name") for view, column in columns.items()}
     for column in given.values():
         if column not in dataset.column_names:
             arguments = "`anchor_column_name` or `positive_column_name`"
             raise missing_column("the dataset", column, dataset.column_names, arguments)
-    texts = {view: _texts(dataset[:], column) for view, column in given.items()}
+    titles = [*given.values(), *{"triplet": ["negative"], "n-tuple": names, "labeled-pair": ["label"]}[output_format]]
+    title, n = Counter(titles).most_common(1)[0]
+    if n > 1:
+        raise InputError(f"two columns of {titles} would be {title!r}: rename one with dataset.rename_column")
+    table = dataset.with_format(None).select_columns([*given.values()])[:]
+    advice = "leave out such rows with dataset.filter"
+    texts = {view: _texts(table, column, place="", advice=advice) for view, column in given.items()}
     drawn = [augmentation.augment(texts[of], epoch, sample_index=number) for number in range(num_negatives)]
     rows: list[tuple[Any, ...]] = []
     for anchor, positive, source, made in zip(*texts.values(), texts[of], zip(*drawn, strict=True), strict=True):
@@ -275,13 +290,17 @@ def add_negatives(
             rows += [(anchor, positive, negative) for negative in negatives]
         else:
             rows += [(anchor, positive, 1), *((anchor, negative, 0) for negative in negatives)]
-    last = {"triplet": ["negative"], "n-tuple": names, "labeled-pair": ["label"]}[output_format]
-    titles = [*given.values(), *last]
     return Dataset.from_dict({title: [row[i] for row in rows] for i, title in enumerate(titles)})
 
 
-def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool = False) -> list[str]:
-    """Return the texts of a column, or raise InputError if a value is not a text."""
+def _texts(
+    batch: Mapping[str, Sequence[Any]],
+    column: str,
+    none_is_blank: bool = False,
+    place: str = " of the batch",
+    advice: str = "select(dataset) of this object leaves out rows with None",
+) -> list[str]:
+    """Return the texts of a column, or raise InputError if a value is not a text. place, advice: for its message."""
     values = _column(batch, column)
     if isinstance(values, str):
         raise InputError(
@@ -292,8 +311,8 @@ def _texts(batch: Mapping[str, Sequence[Any]], column: str, none_is_blank: bool 
     for row, text in enumerate(texts):
         if not isinstance(text, str):
             raise InputError(
-                f"column {column!r}: row {row} of the batch contains {type(text).__name__}, but a sentence (str) is "
-                "needed; select(dataset) of this object leaves out rows with None"
+                f"column {column!r}: row {row}{place} contains {type(text).__name__}, but a sentence (str) is needed; "
+                f"{advice}"
             )
     return texts
 
