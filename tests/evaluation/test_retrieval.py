@@ -12,7 +12,7 @@ from support.small_runs import train_here
 from train.evaluate import main
 from train.evaluation.tasks.reading import read_dev
 from train.evaluation.tasks.registry import EvaluationProtocol, read_task
-from train.evaluation.tasks.retrieval import read_set
+from train.evaluation.tasks.retrieval import RetrievalSet, read_set, score_rankings
 from una_fast.errors import InputError
 
 
@@ -84,6 +84,19 @@ def test_scores_equal_plain_loops(data):
     assert scores["groups"]["number"] == {"queries": len(numbered), "ndcg@10": pytest.approx(np.mean(numbered))}
     pairs = (("q0", "d3", "d4"), ("d5", "d6", "d7"))
     assert scores["right"] == np.mean([queries[q] @ (unit(documents[a]) - unit(documents[b])) > 0 for q, a, b in pairs])
+
+
+@pytest.mark.parametrize("rank", [1, 10, 11, 100, 101])
+@pytest.mark.parametrize("order", [1, -1])
+def test_documents_of_equal_score_rank_by_id_whatever_the_order_of_the_corpus(rank, order):
+    names = [f"d{i:03}" for i in range(150)]
+    one = RetrievalSet("tied", names[::order], ["q"], ["query"], {"q": {names[-rank]: 1}}, {})
+    scores = score_rankings(one, [np.ones(150, np.float32)])
+    assert scores["mrr@10"] == pytest.approx(1 / rank if rank <= 10 else 0)
+    assert scores["ndcg@10"] == pytest.approx(1 / math.log2(rank + 1) if rank <= 10 else 0)
+    assert (scores["recall@10"], scores["recall@100"]) == (rank <= 10, rank <= 100)
+    close = np.where(np.arange(150) % 2, 0.5, 0.5 + 1e-12)  # equal in single precision, in which trec_eval compares
+    assert score_rankings(one, [close]) == scores
 
 
 def unit(row):

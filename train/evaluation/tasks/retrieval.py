@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +90,8 @@ def score_rankings(one: RetrievalSet, rows: Iterable[NDArray]) -> dict[str, Any]
         is_right += [row[right] > row[wrong] for right, wrong in one.pairs.get(query, ())]
         runs[query] = _nearest(one, query, row)
     measures = import_extra("pytrec_eval")
-    found = measures.RelevanceEvaluator(one.gains, {"ndcg_cut.10", "recall.10,100"}).evaluate(runs)
-    first = {query: dict([*run.items()][:10]) for query, run in runs.items()}
-    reciprocal = measures.RelevanceEvaluator(one.gains, {"recip_rank"}).evaluate(first)
+    found = measures.RelevanceEvaluator(one.gains, {"ndcg_cut.10", "recall.10,100", "recip_rank"}).evaluate(runs)
+    reciprocal = [found[query]["recip_rank"] for query in one.queries]
     per_query = {query: found[query]["ndcg_cut_10"] for query in one.queries}
     groups = {
         name: [score for text, score in zip(one.texts, per_query.values(), strict=True) if pattern.search(text)]
@@ -101,7 +99,7 @@ def score_rankings(one: RetrievalSet, rows: Iterable[NDArray]) -> dict[str, Any]
     }
     return {
         **{name: _mean(found[query][of] for query in one.queries) for name, of in MEASURES.items()},
-        "mrr@10": _mean(reciprocal[query]["recip_rank"] for query in one.queries),
+        "mrr@10": _mean(value if value >= 1 / 10 else 0.0 for value in reciprocal),
         "queries": len(one.queries),
         "documents": len(one.documents),
         "groups": {name: {"queries": len(of), "ndcg@10": _mean(of)} for name, of in groups.items()},
@@ -111,14 +109,16 @@ def score_rankings(one: RetrievalSet, rows: Iterable[NDArray]) -> dict[str, Any]
 
 
 def _nearest(one: RetrievalSet, query: str, row: NDArray) -> dict[str, float]:
-    """Return the scores of the DEPTH best documents of a query, best first.
+    """Return the scores of the DEPTH best documents of a query.
 
-    Like BEIR, leave out the document that has the query's id, which is the query itself.
+    Like BEIR, leave out the document that has the query's id, which is the query itself. Like trec_eval, compare
+    scores in single precision, and put the higher id first among documents with the same score.
     """
-    best = np.argpartition(-row, min(DEPTH, len(row) - 1))[: DEPTH + 1]
-    best = best[np.argsort(-row[best], kind="stable")]
-    named = ((one.documents[i], float(row[i])) for i in best.tolist())
-    return dict(islice(((name, score) for name, score in named if name != query), DEPTH))
+    row = row.astype(np.float32, copy=False)
+    n = min(DEPTH + 1, len(row))
+    best = np.flatnonzero(row >= np.partition(row, len(row) - n)[len(row) - n]).tolist()
+    named = sorted(((float(row[i]), one.documents[i]) for i in best if one.documents[i] != query), reverse=True)
+    return {name: score for score, name in named[:DEPTH]}
 
 
 def units(rows: NDArray) -> NDArray[np.floating]:
