@@ -1,7 +1,6 @@
 """The flat arrays of edits: what they contain, the kernels that draw and write them, and the index's cache of them."""
 
 import itertools
-import linecache
 import sys
 import threading
 import time
@@ -100,14 +99,17 @@ def test_a_search_that_fails_leaves_nothing_behind():
 
 
 def interrupted_at(step: int, call) -> bool:
-    """Call a function, and raise KeyboardInterrupt before line number `step` of found_edits.py that runs, if any."""
+    """Call a function, and raise KeyboardInterrupt before line number `step` of found_edits.py that runs, if any.
+
+    The functions with a lock are left out: Python protects a `with` from Ctrl-C, but not from a trace function.
+    """
     n_lines, before = itertools.count(), sys.gettrace()
 
     def trace(frame, event, _):
-        if frame.f_code.co_filename != found_edits_module.__file__:
+        code = frame.f_code
+        if code.co_filename != found_edits_module.__file__ or code.co_name in ("of", "keep"):
             return None
-        is_with = linecache.getline(found_edits_module.__file__, frame.f_lineno).lstrip().startswith("with ")
-        if event == "line" and not is_with and next(n_lines) == step:  # Python itself protects `with` from Ctrl-C
+        if event == "line" and next(n_lines) == step:
             raise KeyboardInterrupt
         return trace
 
