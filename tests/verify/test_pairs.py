@@ -314,4 +314,5 @@ def test_distant_pairs_share_a_name_and_few_words():
     made = [*PairMaker(texts).distant()]
     assert [(pair.near_miss, pair.kind) for pair in made] == [(0, "distant")] * len(made) and made
     assert all(overlap(pair.first, pair.second) < 0.3 and "Oslo" in pair.first + pair.second for pair in made)
+    assert [*PairMaker([*texts[:2], " \t", "", *texts[2:]]).distant()] == made  # blank texts change nothing
     assert overlap("a b", "b c") == pytest.approx(1 / 3) and overlap("", "") == 0

@@ -173,7 +173,9 @@ class PairMaker:
         """
         latest: dict[str, str] = {}
         for text in self.texts:
-            keys = [*sorted(marked(text)[0]), max(text.split(), key=len).lower()]
+            keys = sorted(marked(text)[0])
+            if words := text.split():
+                keys.append(max(words, key=len).lower())
             others = [latest[key] for key in keys if key in latest and overlap(text, latest[key]) < FEW_SHARED]
             latest |= dict.fromkeys(keys, text)
             if others:
