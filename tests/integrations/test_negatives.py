@@ -223,10 +223,8 @@ def test_add_negatives_has_the_formats_of_mine_hard_negatives():
     ({"positive_column_name": "negative_2", "output_format": "n-tuple", "num_negatives": 2}, "would be 'negative_2'"),
 ])  # fmt: skip
 def test_add_negatives_names_wrong_arguments(arguments, message):
-    names = ["negative", "negative_2", "label"]
-    pairs = datasets.Dataset.from_dict({
-        **QUERIES, "other": [1, 2, 3], "gone": ["a", None, "b"], **dict.fromkeys(names, ["a", "b", "c"])
-    })  # fmt: skip
+    texts = {name: ["a", "b", "c"] for name in ("negative", "negative_2", "label")}
+    pairs = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3], "gone": ["a", None, "b"], **texts})
     with pytest.raises(InputError, match=message):
         add_negatives(pairs, una_fast.NearMisses(), **arguments)
 
