@@ -97,7 +97,7 @@ def write_pairs(options: argparse.Namespace) -> None:
     """Write the pairs of the command line's corpus."""
     if options.to is None:
         raise InputError("--to is missing: give the folder of the data, or set UNA_FAST_DATA")
-    of_corpus = VerifierOptions(corpus=(options.corpus,), sentences=options.sentences, seed=options.seed)
+    of_corpus = VerifierOptions(corpus=(str(options.corpus),), sentences=options.sentences, seed=options.seed)
     texts = read_sentences(of_corpus)
     pairs = matched_pairs(texts, options.seed)
     lines = ["sentence1\tsentence2\tlabel\tgroup", *("\t".join(map(str, pair)).replace("\n", " ") for pair in pairs)]
