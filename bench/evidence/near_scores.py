@@ -65,21 +65,23 @@ def score_runs(data: Path | None, before: str | None, runs: Iterable[Path]) -> N
     if data is None:
         raise InputError("--data is missing: give the folder of the near-misses, or set UNA_FAST_DATA")
     sets = {name: read_pairs(data / PAIRS / f"{name}_test.tsv") for name in dict.fromkeys(of for _, of, _ in ROWS)}
-    scores: dict[str, dict[str, Any]] = {OVERLAP: {name: _kept(score_overlap(pairs)) for name, pairs in sets.items()}}
+    scores: dict[str, dict[str, Any]] = {
+        OVERLAP: {name: figures_of(score_overlap(pairs)) for name, pairs in sets.items()}
+    }
     encoders = {
         BEFORE: before or get_model_path(),
         **{str(read_json(run / SUMMARY)["settings"]["seed"]): run / BEST for run in runs},
     }
     for encoder, folder in encoders.items():
         encode = load_encode(str(folder))
-        scores[encoder] = {name: _kept(score_pairs(encode, pairs)) for name, pairs in sets.items()}
+        scores[encoder] = {name: figures_of(score_pairs(encode, pairs)) for name, pairs in sets.items()}
     write_evidence({**read_evidence(), "near_sets": scores})
     shown = score_table(scores)
     write_between_marks(PAGE, [shown], "near tests")
     print(shown)
 
 
-def _kept(scores: PairScores) -> dict[str, Any]:
+def figures_of(scores: PairScores) -> dict[str, Any]:
     """Return FIGURES of all pairs of a set and of its groups, rounded."""
     found = scores.to_dict()
     parts = {"all": found, **found["groups"]}
@@ -94,12 +96,12 @@ def score_table(scores: Scores) -> str:
         found = {encoder: sets[name][group or "all"] for encoder, sets in scores.items()}
         pairs, trained = found[BEFORE], [found[seed] for seed in seeds]
         row = [label, f"{pairs['same']:,} / {pairs['near_misses']:,}", f"{100 * found[OVERLAP]['auc']:.1f}"]
-        row.append(_cell([pairs]))
-        rows.append([*row, _cell(trained)] if trained else row)
+        row.append(cell([pairs]))
+        rows.append([*row, cell(trained)] if trained else row)
     return table(["", "pairs", OVERLAP, BEFORE, *(["after"] if seeds else [])], rows)
 
 
-def _cell(figures: list[Mapping[str, float]]) -> str:
+def cell(figures: list[Mapping[str, float]]) -> str:
     """Return the mean AUC of seeds, ± over seeds from three on, and the mean interval over pairs."""
     auc, low, high = (100 * fmean(one[name] for one in figures) for name in ("auc", "auc_low", "auc_high"))
     over_seeds = compare(dict.fromkeys(range(len(figures)), 0.0), {n: one["auc"] for n, one in enumerate(figures)})

@@ -220,7 +220,7 @@ def test_the_table_shows_intervals_over_pairs_and_seeds(monkeypatch):
     monkeypatch.setattr(near_scores, "ROWS", (("near", "a set", ""),))
     cosines = np.linspace(0, 1, 40)
     scores = PairScores(cosines, np.arange(40) % 2 > 0, np.full(40, ""))
-    one = {"a set": near_scores._kept(scores)}
+    one = {"a set": near_scores.figures_of(scores)}
     low, high = scores.interval()
     before = f"{100 * scores.auc:.1f} ({100 * low:.1f} to {100 * high:.1f})"
     assert near_scores.score_table({"changed words": one, "before": one}).splitlines()[2] == (
