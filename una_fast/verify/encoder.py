@@ -15,6 +15,7 @@ import xxhash
 from torch import Tensor
 from torch.nn import functional
 
+from una_fast.corpus.documents import encode_sentence
 from una_fast.errors import InputError, as_input_errors
 from una_fast.imports import import_extra
 from una_fast.verify.model import EncodedText
@@ -43,7 +44,10 @@ class TokenEncoder:
 
     @cached_property
     def digest(self) -> str:
-        """The xxh3-128 hash of the tokenizer and of the weights in fp32, without the pooler's."""
+        """The xxh3-128 hash of the tokenizer's distinct tokens and of the weights in fp32, without the pooler's.
+
+        The ids of the tokens, and how the tokenizer splits a text, are not part of it.
+        """
         digest = xxhash.xxh3_128("\n".join(sorted(self.tokenizer.get_vocab())).encode())
         for name, weights in sorted(self.network.named_parameters()):
             if not name.startswith("pooler."):
@@ -57,8 +61,8 @@ class TokenEncoder:
         A text has no token if it is empty, has more than `max_tokens`, or if most of its letters are of none of
         `scripts`; () allows every script.
         """
-        if wrong := [text for text in texts if not isinstance(text, str)]:
-            raise InputError(f"texts: {wrong[0]!r:.80} is {type(wrong[0]).__name__}, must be str")
+        for i, text in enumerate(texts):
+            encode_sentence(text, f"texts[{i}]")  # raises InputError if it is not a str, or has a lone surrogate
         if not texts:  # a tokenizer refuses an empty list
             return []
         known = frozenset(scripts)
