@@ -162,10 +162,16 @@ def test_calibration_rejects_at_most_the_share(verifier, n, share):
         (lambda v: v.near_miss([PAIR, ("a", "b", 1)]), "pairs.1.: is .*, must be a tuple of two texts"),
         (lambda v: v.near_miss([("a", None)]), "pairs.0.: None is NoneType: give str"),
         (lambda v: v.encode("the cat"), "texts: is str, must be a list"),
-        (lambda v: v.encode([3]), "texts: 3 is int, must be str"),
+        (lambda v: v.encode(["a", 3]), "texts.1. is int, not str"),
+        (lambda v: v.encode(["a", "b\udce9"]), "texts.1. contains a lone surrogate, .* at character 1"),
+        (lambda v: v.near_miss([PAIR, ("caf\udce9", "a")]), "pairs.1. contains a lone surrogate"),
         (lambda v: v.calibrate([]), "none has the same meaning"),
         (lambda v: v.calibrate([(*PAIR, 0)]), "none has the same meaning"),
-        (lambda v: v.calibrate([(*PAIR, 2)]), "label 2: must be 1"),
+        (lambda v: v.calibrate([PAIR, (*PAIR, 2)]), "pairs.1.: label 2: must be 1"),
+        (lambda v: v.calibrate([PAIR, "ab"]), "pairs.1.: is 'ab', must be .text, text. or"),
+        (lambda v: v.calibrate([PAIR, 5]), "pairs.1.: is 5, must be"),
+        (lambda v: v.calibrate([PAIR, ("a",)]), "pairs.1.: is .*, must be"),
+        (lambda v: v.calibrate([(*PAIR, 0), PAIR, ("a", None, 1)]), "pairs.2.: None is NoneType"),
         (lambda v: v.calibrate([PAIR], 1.0), "most_rejected=1.0: must be at least 0 and below 1"),
     ],
 )
@@ -182,6 +188,9 @@ def test_damaged_stored_texts_are_refused(verifier):
         (text._replace(embeddings=nan), "NaN or infinite"),
         (text._replace(embeddings=text.embeddings[:, :5]), r"embeddings float16 \(\d, 5\)"),
         (text._replace(token_ids=text.token_ids[:3]), r"token_ids int32 \(3,\)"),
+        (text._replace(embeddings=text.embeddings.astype(str)), r"embeddings <U\d+"),
+        (text._replace(embeddings=text.embeddings.tolist()), "embeddings list: give numpy arrays"),
+        (text._replace(token_ids=text.token_ids.tolist()), "token_ids list and embeddings ndarray: give numpy"),
         (text._replace(token_ids=text.token_ids + 10**6), "not in the encoder's vocabulary"),
         (EncodedText(np.tile(text.token_ids, 9), np.tile(text.embeddings, (9, 1))), "n at most 40"),
     ):
@@ -207,6 +216,14 @@ def test_a_saved_verifier_gives_the_same_bits(verifier, folder, tiny_model):
     assert np.array_equal(
         una_fast.Verifier(folder, encoder=str(tiny_model)).near_miss([PAIR]), verifier.near_miss([PAIR])
     )
+
+
+def test_a_threshold_that_cannot_be_read_is_not_saved(verifier, tmp_path):
+    verifier.threshold = 1.5
+    with pytest.raises(InputError, match="threshold=1.5: must be from 0 to 1"):
+        verifier.save(tmp_path)
+    verifier.threshold = 0.5
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_sentence_transformer_is_an_encoder_and_keeps_its_embeddings(verifier, folder, tiny_model):
@@ -251,7 +268,11 @@ def changed(folder, **values):
         (lambda f: changed(f, heads=3), "width 16, heads 3"),
         (lambda f: changed(f, threshold=None), "threshold None"),
         (lambda f: changed(f, least_shared="all"), "least_shared 'all'"),
+        (lambda f: changed(f, threshold=7), "threshold 7"),
+        (lambda f: changed(f, threshold=float("nan")), "threshold nan"),
+        (lambda f: changed(f, least_shared=-0.5), "least_shared -0.5"),
         (lambda f: changed(f, scripts=[3]), "not text"),
+        (lambda f: changed(f, scripts="LATIN"), "scripts 'LATIN' is not text"),
         (lambda f: changed(f, extra=1), "cannot be read"),
     ],
 )

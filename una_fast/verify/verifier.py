@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from una_fast.corpus.documents import encode_sentence
 from una_fast.errors import InputError, as_input_errors, first_line, is_number, suggests_keywords
 from una_fast.storage.files import checksum_of, unwritable, write_bytes
 from una_fast.verify.encoder import TokenEncoder, open_encoder
@@ -137,11 +138,14 @@ class Verifier:
         Raises:
             InputError: an item is not a pair of texts, or an encoded text has NaN or the wrong shape.
         """
-        given = _listed("pairs", pairs)
-        out = np.zeros(len(given), np.float32)
-        for start in range(0, len(given), CHUNK):
-            part = given[start : start + CHUNK]
-            out[start : start + len(part)] = self._judge(self._encoded(part, start))
+        return self._probabilities([*enumerate(_listed("pairs", pairs))])
+
+    def _probabilities(self, numbered: Sequence[tuple[int, Any]]) -> NDArray[np.float32]:
+        """Return the probability of each pair, float32 (n_pairs,). numbered: the number of a pair, and the pair."""
+        out = np.zeros(len(numbered), np.float32)
+        for start in range(0, len(numbered), CHUNK):
+            part = numbered[start : start + CHUNK]
+            out[start : start + len(part)] = self._judge(self._encoded(part))
         return out
 
     def accepts(self, pairs: Iterable[tuple[Text, Text]]) -> NDArray[np.bool_]:
@@ -167,14 +171,22 @@ class Verifier:
             The new threshold.
 
         Raises:
-            InputError: no pair has the same meaning, a label is not 0 or 1, or `most_rejected` is out of range.
+            InputError: no pair has the same meaning, an item is not such a tuple, a label is not 0 or 1, or
+                `most_rejected` is out of range.
         """
         if not is_number(most_rejected) or not 0 <= most_rejected < 1:
             raise InputError(f"most_rejected={most_rejected!r}: must be at least 0 and below 1")
-        given = [(*pair[:2], *(pair[2:3] or (1,))) for pair in _listed("pairs", pairs)]
-        if wrong := [label for *_, label in given if label not in (0, 1)]:
-            raise InputError(f"pairs: label {wrong[0]!r}: must be 1 (same meaning) or 0 (near-miss)")
-        same = np.sort(self.near_miss([(first, second) for first, second, label in given if label == 1]))
+        meant: list[tuple[int, Any]] = []
+        for number, item in enumerate(_listed("pairs", pairs)):
+            if not _is_tuple(item) or not 2 <= len(item) <= 4:
+                allowed = "must be (text, text) or (text, text, label[, group])"
+                raise InputError(f"pairs[{number}]: is {item!r:.80}, {allowed}")
+            label = item[2] if len(item) > 2 else 1
+            if label not in (0, 1):
+                raise InputError(f"pairs[{number}]: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
+            if label == 1:
+                meant.append((number, item[:2]))
+        same = np.sort(self._probabilities(meant))
         if not len(same):
             raise InputError("pairs: none has the same meaning: give pairs with the label 1")
         self.threshold = float(same[-(math.floor(round(most_rejected * len(same), 9)) + 1)])
@@ -187,16 +199,18 @@ class Verifier:
             folder: where to write verifier.json and model.safetensors.
 
         Raises:
-            InputError: the folder cannot be written.
+            InputError: the folder cannot be written, or the threshold is not from 0 to 1.
         """
+        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
+            raise InputError(f"threshold={self.threshold!r}: must be from 0 to 1")
         write_folder(Path(folder), self._settings, self.threshold, self._model, self._encoder.name)
 
-    def _encoded(self, pairs: Sequence[Any], start: int) -> list[tuple[EncodedText, EncodedText]]:
-        """Encode the texts of `pairs`, each distinct text once. start: number of the first pair, for messages."""
+    def _encoded(self, numbered: Sequence[tuple[int, Any]]) -> list[tuple[EncodedText, EncodedText]]:
+        """Encode the texts of pairs, each distinct text once. numbered: see `_probabilities`."""
         texts: dict[str, EncodedText] = {}
         checked: dict[int, None] = {}
-        for number, pair in enumerate(pairs, start):
-            if not isinstance(pair, (tuple, list)) or isinstance(pair, EncodedText) or len(pair) != 2:
+        for number, pair in numbered:
+            if not _is_tuple(pair) or len(pair) != 2:
                 raise InputError(f"pairs[{number}]: is {pair!r:.80}, must be a tuple of two texts")
             for text in pair:
                 if isinstance(text, EncodedText):
@@ -204,19 +218,25 @@ class Verifier:
                         self._check(text, number)
                         checked[id(text)] = None
                 elif isinstance(text, str):
+                    if text not in texts:
+                        encode_sentence(text, f"pairs[{number}]")  # raises InputError if it has a lone surrogate
                     texts[text] = text  # type: ignore[assignment]
                 else:
                     raise InputError(
                         f"pairs[{number}]: {text!r:.80} is {type(text).__name__}: give str, or `encode` it"
                     )
         texts = dict(zip(texts, self.encode([*texts]), strict=True))
-        return [tuple(texts[text] if isinstance(text, str) else text for text in pair) for pair in pairs]  # type: ignore[misc]
+        return [tuple(texts[text] if isinstance(text, str) else text for text in pair) for _, pair in numbered]  # type: ignore[misc]
 
     def _check(self, text: EncodedText, number: int) -> None:
         """Raise InputError unless an encoded text has the arrays that `encode` returns."""
-        ids, embeddings = (np.asarray(array) for array in text)
+        ids, embeddings = text
+        if not isinstance(ids, np.ndarray) or not isinstance(embeddings, np.ndarray):
+            got = f"token_ids {type(ids).__name__} and embeddings {type(embeddings).__name__}"
+            raise InputError(f"pairs[{number}]: {got}: give numpy arrays, as `encode` returns them")
         width, most = self._settings.encoder_width, self._settings.max_tokens
-        if ids.ndim != 1 or ids.dtype.kind not in "iu" or embeddings.shape != (len(ids), width) or len(ids) > most:
+        is_sound = ids.ndim == 1 and ids.dtype.kind in "iu" and embeddings.dtype.kind == "f"
+        if not is_sound or embeddings.shape != (len(ids), width) or len(ids) > most:
             got = f"token_ids {ids.dtype} {ids.shape} and embeddings {embeddings.dtype} {embeddings.shape}"
             raise InputError(f"pairs[{number}]: {got}: give int32 (n,) and float16 (n, {width}), n at most {most}")
         if len(ids) and not 0 <= ids.min() <= ids.max() < len(self._encoder.words):
@@ -267,6 +287,11 @@ def _batches(pairs: Sequence[tuple[EncodedText, EncodedText]], least_shared: flo
         yield batch
 
 
+def _is_tuple(item: Any) -> bool:
+    """Return whether an item of a list of pairs is a tuple or a list. An `EncodedText` is a tuple, but one text."""
+    return isinstance(item, (tuple, list)) and not isinstance(item, EncodedText)
+
+
 def _listed(name: str, items: Iterable[Any]) -> list[Any]:
     if isinstance(items, (str, bytes, dict, EncodedText)) or not isinstance(items, Iterable):
         raise InputError(f"{name}: is {type(items).__name__}, must be a list")
@@ -298,8 +323,9 @@ def read_folder(folder: Path) -> tuple[VerifierSettings, str, PairModel]:
         if (version := content.pop("format")) != FORMAT:
             raise InputError(f"verifier {folder}: has format {version!r}, this version reads {FORMAT}: {again}")
         name, checksum = str(content.pop("model")), content.pop("weights")
-        settings = VerifierSettings(**{**content, "scripts": tuple(content["scripts"])})
+        settings = VerifierSettings(**content)
         _check(settings)
+        settings = replace(settings, scripts=tuple(settings.scripts))
         weights = (folder / WEIGHTS).read_bytes()
     except InputError:
         raise
@@ -326,8 +352,10 @@ def _check(settings: VerifierSettings) -> None:
         value = getattr(settings, name)
         if type(value) is not int or not 0 < value <= most:
             raise ValueError(f"{name} is {value!r}")
-    if settings.width % settings.heads or not is_number(settings.threshold) or not is_number(settings.least_shared):
+    shares = settings.threshold, settings.least_shared
+    if settings.width % settings.heads or not all(is_number(value) and 0 <= value <= 1 for value in shares):
         shape = f"width {settings.width}, heads {settings.heads}"
         raise ValueError(f"{shape}, threshold {settings.threshold!r}, least_shared {settings.least_shared!r}")
-    if not isinstance(settings.encoder, str) or not all(isinstance(script, str) for script in settings.scripts):
-        raise ValueError("encoder or scripts is not text")
+    scripts: Any = settings.scripts
+    if not isinstance(scripts, list) or not all(isinstance(text, str) for text in (settings.encoder, *scripts)):
+        raise ValueError(f"encoder {settings.encoder!r:.80} or scripts {scripts!r:.80} is not text")
