@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -24,7 +25,7 @@ def tokenizer():
 
 
 class TestLanguageModel:
-    plan = pretrain.Plan(layers=2, width=32, heads=2, rows=32, steps=300, rate=1e-2)
+    plan = pretrain.Plan(layers=1, width=32, heads=2, rows=4, steps=200, rate=1e-2)
 
     def test_rows_begin_with_whole_sentences_and_six_tokens_of_each_are_masked(self, tokenizer):
         ids = tokenizer(LINES[:300], truncation=True, max_length=64)["input_ids"]
@@ -43,11 +44,10 @@ class TestLanguageModel:
         assert {*changed.tolist()} <= {*places.tolist()}
         assert 0.7 < (put.flatten()[places] == tokenizer.mask_token_id).float().mean() < 0.9
 
-    def test_a_language_model_learns(self, tmp_path, tokenizer):
+    def test_a_language_model_learns(self, tmp_path, tiny_model):
         (tmp_path / "corpus.txt").write_text("\n".join(LINES))
-        tokenizer.save_pretrained(tmp_path / "start")
-        losses = pretrain.pretrain(tmp_path / "start", tmp_path / "corpus.txt", tmp_path / "made", self.plan)
-        assert len(losses) == 3 and losses[-1] < losses[0] - 0.3
+        losses = pretrain.pretrain(Path(tiny_model), tmp_path / "corpus.txt", tmp_path / "made", self.plan)
+        assert len(losses) == 2 and losses[1] < losses[0] - 0.3
         made = AutoModel.from_pretrained(tmp_path / "made")
         assert (made.config.hidden_size, made.config.hidden_dropout_prob) == (32, 0.1)
 
