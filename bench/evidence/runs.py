@@ -21,10 +21,10 @@ from bench.evidence.corpora import write_lines, write_pairs
 from train.config import OPTIONS
 from train.record.environment import machine, versions
 from train.record.folder import RUN, is_finished, is_own
-from train.report.runs import STS_AVERAGE, read_evaluation, read_run
+from train.report.runs import STS_AVERAGE, read_run, read_scores
 from una_fast.errors import InputError
 from una_fast.storage.array_folder import find_manifest
-from una_fast.storage.files import read_object
+from una_fast.storage.files import read_json, read_object
 
 DIGITS = 6  # of a score, which is a fraction
 Command = tuple[str, list[str]]  # a module and its arguments
@@ -185,7 +185,7 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
         command, log = place.evaluate(name, place.base(name), kept, BASES[name].before), kept.with_suffix(".log")
         if on_cores([command], {core for share in place.shares for core in share}, log):
             raise InputError(f"{name} could not be scored before training: see {log}")
-    return with_average(read_evaluation(kept)) | of_pairs(kept)
+    return with_average(read_scores(read_json(kept))) | of_pairs(kept)
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
@@ -195,7 +195,7 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
     found = {"dev": rounded({str(step): score for step, score in record.curves.get("dev", {}).items()})}
     if scores.is_file():
-        found["scores"] = with_average(read_evaluation(scores)) | of_pairs(scores)
+        found["scores"] = with_average(read_scores(read_json(scores))) | of_pairs(scores)
     return found
 
 

@@ -22,7 +22,7 @@ from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed
 from train.record.folder import DEV as DEV_PREFIX
 from train.record.folder import RUNS, SUMMARY, is_finished, is_own
-from train.report.runs import read_evaluation, read_run, unimproved_note
+from train.report.runs import read_run, read_scores, unimproved_note
 from una_fast.augment.registry import make_augmentation
 from una_fast.command import arguments_of, settings_of
 from una_fast.options import Files, Words
@@ -113,7 +113,7 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
         done=lambda: {*task_names(values["tasks"])} <= {*read_object(path).get("sts", {})},
-        scores=lambda: {request.seeds[0]: read_evaluation(path)} if path.is_file() else {},  # any seed will do
+        scores=lambda: {request.seeds[0]: read_scores(read_json(path))} if path.is_file() else {},  # any seed will do
         do=lambda: evaluate.main(words),
         check=lambda: load_config(source.name, 0.0, values["trust_remote_code"]),
     )

@@ -18,7 +18,7 @@ from train.messages import tell_user
 from train.record.checkpoint import Progress
 from train.record.folder import BEST, DEV, EVALUATION
 from train.report.__main__ import main as write_report
-from train.report.runs import read_evaluation, read_run, title, unimproved_note
+from train.report.runs import read_run, read_scores, title, unimproved_note
 from una_fast.augment.registry import load_augmentation, training_options_of
 from una_fast.command import arguments_of
 from una_fast.errors import InputError, counted
@@ -77,7 +77,7 @@ def score_best(run: Run) -> None:
     write_json(output / EVALUATION, results)
     for note in results["notes"]:
         tell_user(f"note: {note}")
-    scores = read_evaluation(output / EVALUATION)
+    scores = read_scores(results)
     averages = {name: score for name, score in scores.items() if name not in TASKS}
     said = ", ".join(f"{title(name)} {100 * score:.2f}" for name, score in (averages or scores).items())
     tell_user(f"{said or 'no score is defined'}: {output / EVALUATION}")

@@ -82,13 +82,8 @@ def _defined(scores: Mapping[str, float | None]) -> dict[str, float]:
     return {name: float(score) for name, score in scores.items() if score is not None and not math.isnan(score)}
 
 
-def read_evaluation(path: Path) -> dict[str, float]:
-    """Read the scores in evaluation.json as fractions, and add the average of each complete suite."""
-    return read_scores(read_json(path))
-
-
 def read_scores(content: Mapping[str, Any]) -> dict[str, float]:
-    """Return the scores of the content of evaluation.json, as `read_evaluation` does."""
+    """Return the scores of evaluation.json, the `content`, as fractions, and the average of each complete suite."""
     scores: dict[str, float] = {}
     for kind, row in KINDS.items():
         of_kind = {task: score / row.unit for task, score in _defined(measures(kind, content)).items()}
