@@ -98,9 +98,10 @@ def table(runs: Mapping[str, Any]) -> str:
 
 
 def over_seeds(runs: Mapping[str, Any], name: str, column: str) -> str:
-    """Return the mean of a figure over seeds, and from three seeds on, half of its 95% interval."""
+    """Return the mean of a figure over seeds, and half of its 95% interval if three or more seeds differ."""
     values = {i: run["scores"][name][column] for i, run in enumerate(runs.values())}
-    apart = compare(dict.fromkeys(values, 0.0), values) if len(values) > 2 else None
+    differ = len(values) > 2 and len({*values.values()}) > 1
+    apart = compare(dict.fromkeys(values, 0.0), values) if differ else None
     return f"{mean(values.values()):.1f}" + (f" ± {(apart.high - apart.low) / 2:.1f}" if apart else "")
 
 
