@@ -280,7 +280,9 @@ def test_the_command_scores_a_verifier_and_warns_where_overlap_wins(tiny_model, 
 
     torch.manual_seed(0)  # some random verifiers separate the pairs as well as overlap does
     encoder = open_encoder(tiny_model)
-    settings = VerifierSettings(encoder.digest, encoder.width, threshold=-1.0, width=8, heads=2, layers=1)
+    settings = VerifierSettings(
+        encoder.digest, encoder.width, threshold=0.0, least_shared=0.0, width=8, heads=2, layers=1
+    )
     Verifier.of(settings, settings.model(), encoder).save(tmp_path / "verifier")  # its gate rejects every pair
     rows = [f"one old dog {i}\ta new cat of {i}\t1" if i % 2 else f"one old dog {i}\tone old dog\t0" for i in range(30)]
     pairs, kept = tmp_path / "pairs.tsv", tmp_path / "scores.json"
