@@ -105,7 +105,9 @@ def test_the_answer_cache_asks_the_verifier(tmp_path, tiny_model, monkeypatch, c
     from una_fast.verify.verifier import Verifier, VerifierSettings
 
     encoder = open_encoder(tiny_model)
-    settings = VerifierSettings(encoder.digest, encoder.width, threshold=-1.0, width=8, heads=2, layers=1)
+    settings = VerifierSettings(
+        encoder.digest, encoder.width, threshold=0.0, least_shared=0.0, width=8, heads=2, layers=1
+    )
     Verifier.of(settings, settings.model(), encoder).save(tmp_path / "verifier")  # it rejects every pair
     lines = ["sentence1\tsentence2\tlabel", "the old house\tthe old house here\t1", "a cat\ta dog\t0"]
     (tmp_path / "pairs.tsv").write_text("\n".join(lines), encoding="utf-8")
