@@ -28,7 +28,7 @@ from sentence_transformers.util import mine_hard_negatives
 
 import una_fast
 from bench.report import table, write_between_marks
-from bench.search import changed
+from bench.search import BEFORE, NO_MODEL, changed, without_model
 from train.evaluation.scoring import read_tasks
 from train.evaluation.tasks.registry import DevTask, downstream_folder
 from train.evaluation.tasks.retrieval import NEGATION, RetrievalSet, read_folder, score_rankings, units
@@ -39,7 +39,7 @@ from una_fast.storage.files import write_json
 RESULTS = Path(__file__).with_name("results") / "pairs.json"
 PAGE = Path(__file__).parents[1] / "docs" / "search.md"
 SET = "fever_symmetric"
-BEFORE, PAIRS = "before", "pairs"
+PAIRS = "pairs"
 ARMS = (PAIRS, "+ passages", "+ queries", "+ mined", "+ mined, passages")
 STEPS, BATCH, LEARNING_RATE = 60, 16, 2e-5
 EDITS = 4  # of a text
@@ -140,15 +140,20 @@ def percent(scores: Iterable[float]) -> float:
     return round(100 * fmean(scores), 2)
 
 
-def rows_of(found: Mapping[str, PerQuery], similarity: Mapping[str, float]) -> list[list[str]]:
-    """Return the rows of the table: two means, then the change from PAIRS with paired 95% intervals over queries."""
+def rows_of(
+    baseline: Mapping[str, float], found: Mapping[str, PerQuery], similarity: Mapping[str, float]
+) -> list[list[str]]:
+    """Return the rows of the table: means, then the changes from PAIRS with paired 95% intervals over queries.
+
+    baseline: from `without_model`. found: scores by arm. similarity: STS-B's by arm.
+    """
     rows = []
     for name, queries in found[BEFORE].items():
-        cells = [f"{percent(found[arm][name].values()):.1f}" for arm in (BEFORE, PAIRS)]
+        cells = [f"{baseline[name]:.1f}", *(f"{percent(found[arm][name].values()):.1f}" for arm in (BEFORE, PAIRS))]
         changes = [changed(found[PAIRS][name], found[arm][name]) for arm in ARMS[1:]]
         cells += [f"{middle:+.1f} ({low:+.1f} to {high:+.1f})" for middle, low, high in changes]
         rows.append([f"{name} ({len(queries)})", *cells])
-    cells = [f"{100 * similarity[arm]:.1f}" for arm in (BEFORE, PAIRS)]
+    cells = ["", *(f"{100 * similarity[arm]:.1f}" for arm in (BEFORE, PAIRS))]
     cells += [f"{100 * (similarity[arm] - similarity[PAIRS]):+.1f}" for arm in ARMS[1:]]
     return [*rows, ["STS-B, dev part", *cells]]
 
@@ -166,10 +171,13 @@ def main() -> None:
         runs = [crossed(arm, options, seed) for seed in options.seeds]
         found[arm], similarity[arm] = over_seeds([run for run, _ in runs]), fmean(sts for _, sts in runs)
         print(arm, {name: percent(of.values()) for name, of in found[arm].items()}, similarity[arm], flush=True)
-    shown = table(["x 100 (queries)", BEFORE, *ARMS], rows_of(found, similarity))
+    baseline = without_model(read_folder(options.retrieval))
+    shown = table(["x 100 (queries)", NO_MODEL, BEFORE, *ARMS], rows_of(baseline, found, similarity))
     means = {arm: {name: percent(of.values()) for name, of in scores.items()} for arm, scores in found.items()}
     settings = {"model": Path(options.model).name, "seeds": options.seeds, "steps": STEPS, "batch": BATCH}
-    write_json(RESULTS, {"machine": machine(), "settings": settings, "means": means, "STS-B": similarity})
+    write_json(
+        RESULTS, {"machine": machine(), "settings": settings, NO_MODEL: baseline, "means": means, "STS-B": similarity}
+    )
     write_between_marks(PAGE, [shown], "pairs")
     print(shown)
 

@@ -13,7 +13,7 @@ the way on sets that chose no setting. Results go to bench/results/search.json, 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -27,19 +27,20 @@ from bench.report import table, write_between_marks
 from train.config import PRESETS
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.scoring import evaluate, read_tasks
-from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, suite
+from train.evaluation.tasks.near_miss import PairTask
+from train.evaluation.tasks.registry import EvaluationProtocol, Task, downstream_folder, suite
 from train.evaluation.tasks.retrieval import RetrievalTask, read_folder, score_rankings, units
 from train.record.environment import machine
 from train.record.folder import LAST, SUMMARY
 from train.report.runs import compare
-from una_fast.pair_scores import paired_change
+from una_fast.pair_scores import paired_change, score_overlap
 from una_fast.storage.files import read_json, write_json
 
 RESULTS = Path(__file__).with_name("results") / "search.json"
 PAGE = Path(__file__).parents[1] / "docs" / "search.md"
 BLEND: float = PRESETS["near_misses"]["blend"]
 OTHER_SHARES = (0.5, 1.0)
-BEFORE = "before"
+BEFORE, NO_MODEL = "before", "no model"
 NEAR = 0.05  # of the cosine
 NEAR_MISSES = ("qqp_near", "qqp_close", "checklist", "sick_auc")
 GROUPS = ("number", "polarity")  # of qqp_near
@@ -115,6 +116,24 @@ def figures_of(sets: Mapping[str, Any]) -> dict[str, Any]:
     return {**figures, "per_query": {name: scores["per_query"] for name, scores in sets.items()}}
 
 
+def without_model(retrieval: RetrievalTask, near_misses: Iterable[Task] = ()) -> dict[str, float]:
+    """Return what baselines without a model score, x 100: BM25 in search, and 1 - word overlap on pairs."""
+    sides = zip(retrieval.sets, retrieval.texts[1::2], strict=True)
+    found = figures_of({one.name: score_rankings(one, bm25(one.texts, documents)) for one, documents in sides})
+    del found["per_query"]
+    for task in near_misses:
+        if isinstance(task, PairTask):
+            pairs = [*zip(*task.texts, task.same.astype(int).tolist(), task.groups.tolist(), strict=True)]
+        else:  # SICK's entailments, then its contradictions
+            sides = zip((1, 0), task.texts[::2], task.texts[1::2], strict=True)
+            pairs = [(*pair, label, "") for label, *texts in sides for pair in zip(*texts, strict=True)]
+        scores = score_overlap(pairs).to_dict()
+        found[task.name] = round(100 * scores["auc"], 2)
+        if task.name == "qqp_near":
+            found |= {f"qqp_near, {group}": round(100 * scores["groups"][group]["auc"], 2) for group in GROUPS}
+    return found
+
+
 def ways_to_search(task: RetrievalTask, model: EvaluatedModel, trained: EvaluatedModel) -> dict[str, Any]:
     """Return the change of nDCG@10 by BM25 and by two stages on each set, with paired 95% intervals over queries."""
     found: dict[str, Any] = {}
@@ -146,8 +165,16 @@ def mean_per_query(seeds: Sequence[Mapping[str, Any]], name: str) -> dict[str, f
     return {query: fmean(seed["per_query"][name][query] for seed in seeds) for query in seeds[0]["per_query"][name]}
 
 
-def page_table(before: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]], others: Mapping[str, Any]) -> str:
-    """Return the Markdown table: M, shares of the way for the first run, and BLEND for all runs, with the change."""
+def page_table(
+    baseline: Mapping[str, float],
+    before: Mapping[str, Any],
+    seeds: Sequence[Mapping[str, Any]],
+    others: Mapping[str, Any],
+) -> str:
+    """Return the Markdown table: no model, M, BLEND for all runs with the change, and other shares for the first run.
+
+    baseline: from `without_model`.
+    """
     rows = []
     for name in [name for name in before if name != "per_query"]:
         values = {i: seed[name] for i, seed in enumerate(seeds)}
@@ -158,8 +185,11 @@ def page_table(before: Mapping[str, Any], seeds: Sequence[Mapping[str, Any]], ot
             mean, low, high = changed(before["per_query"][name], mean_per_query(seeds, name))
             change = f"{mean:+.1f} ({low:+.1f} to {high:+.1f})"
         shown = [f"{others[share][name]:.1f}" for share in others]
-        rows.append([name, f"{before[name]:.1f}", f"{fmean(values.values()):.1f}{apart}", change, *shown])
-    return table(["x 100", BEFORE, f"`--blend {BLEND:g}`", "change", *(f"`--blend {share}`" for share in others)], rows)
+        simple = f"{baseline[name]:.1f}" if name in baseline else ""
+        rows.append([name, simple, f"{before[name]:.1f}", f"{fmean(values.values()):.1f}{apart}", change, *shown])
+    return table(
+        ["x 100", NO_MODEL, BEFORE, f"`--blend {BLEND:g}`", "change", *(f"`--blend {share}`" for share in others)], rows
+    )
 
 
 def load(name: str, max_length: int) -> EvaluatedModel:
@@ -183,11 +213,12 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
                 with moved(model, trained, share):
                     others[f"{share:g}"] = tasks.figures(model)
             ways = ways_to_search(tasks.retrieval, model, trained)
-    shown = page_table(before, [*seeds.values()], others)
+    baseline = without_model(tasks.retrieval, tasks.near_misses)
+    shown = page_table(baseline, before, [*seeds.values()], others)
     for figures in (before, *seeds.values(), *others.values()):
         del figures["per_query"]
     settings = {"model": Path(options.model).name, "blend": BLEND, "max_length": options.max_length}
-    content = {"machine": machine(), "settings": settings, BEFORE: before, "seeds": seeds}
+    content = {"machine": machine(), "settings": settings, NO_MODEL: baseline, BEFORE: before, "seeds": seeds}
     return content | {"other shares, first run": others, "instead": ways}, shown
 
 
@@ -200,13 +231,16 @@ def measure_held_out(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     model = load(options.model, options.max_length)
     before, seeds = figures(model), {}
+    ways = ways_to_search(task, model, load(str(options.runs[0] / LAST), options.max_length))
     for run in options.runs:
         with moved(model, load(str(run / LAST), options.max_length), BLEND):
             seeds[seed_of(run)] = figures(model)
-    shown = page_table(before, [*seeds.values()], {})
+    baseline = without_model(task)
+    shown = page_table(baseline, before, [*seeds.values()], {})
     for found in (before, *seeds.values()):
         del found["per_query"]
-    return {"held out": {"machine": machine(), BEFORE: before, "seeds": seeds}}, shown
+    results = {"machine": machine(), NO_MODEL: baseline, BEFORE: before, "seeds": seeds, "instead": ways}
+    return {"held out": results}, shown
 
 
 def seed_of(run: Path) -> str:
@@ -228,7 +262,8 @@ def main() -> None:
     content, shown = measure_held_out(options) if options.held_out else measure(options)
     write_json(RESULTS, (read_json(RESULTS) if RESULTS.is_file() else {}) | content)
     write_between_marks(PAGE, [shown], "held out" if options.held_out else "search")
-    print(shown, *(f"{name}: {found}" for name, found in content.get("instead", {}).items()), sep="\n")
+    ways = content["held out" if options.held_out else "instead"]
+    print(shown, ways.get("instead", ways), sep="\n")
 
 
 if __name__ == "__main__":

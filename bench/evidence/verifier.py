@@ -108,8 +108,10 @@ def over_seeds(runs: Mapping[str, Any], name: str, column: str) -> str:
 def settings_table(verifiers: Mapping[str, Any]) -> str:
     """Return the Markdown table of the verifiers that differ in one setting: AUC by set, then wrong rejections."""
     shown = {name.removeprefix(f"{SMALL}, "): runs for name, runs in verifiers.items() if name.startswith(SMALL)}
-    sets = [*next(iter(next(iter(shown.values())).values()))["scores"]]
-    rows = [
+    first = next(iter(shown.values()))
+    sets = [*next(iter(first.values()))["scores"]]
+    rows = [["`1 - word overlap`", *(over_seeds(first, one, "overlap") for one in sets), ""]]
+    rows += [
         [name, *(over_seeds(runs, one, "verifier") for one in sets), over_seeds(runs, "qqp_all", "rejected")]
         for name, runs in shown.items()
     ]

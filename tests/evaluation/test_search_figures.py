@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from bench import held_out
+from bench import held_out, search
 from bench.evidence.near_sets import Listed
 from bench.pairs import halves
-from bench.search import BEFORE, changed, moved, page_table, standardised, two_stages
-from train.evaluation.tasks.retrieval import RetrievalSet, read_folder
+from bench.search import BEFORE, changed, moved, page_table, standardised, two_stages, without_model
+from train.evaluation.tasks.near_miss import PairTask
+from train.evaluation.tasks.retrieval import RetrievalSet, RetrievalTask, read_folder
 from una_fast.errors import InputError
 
 
@@ -50,12 +51,12 @@ def test_the_table_pairs_queries_and_averages_seeds():
         {"checklist": 66.0, "faq": 55.0, "per_query": {"faq": {"a": 0.3, "b": 0.8}}},
         {"checklist": 70.0, "faq": 57.0, "per_query": {"faq": {"a": 0.3, "b": 0.9}}},
     ]
-    rows = page_table(before, seeds, {"0.5": {"checklist": 64.0, "faq": 52.0}}).splitlines()
-    assert rows[0].startswith(f"| x 100 | {BEFORE} | `--blend 0.75` | change | `--blend 0.5` |")
-    assert rows[2] == "| checklist | 60.0 | 68.0 |  | 64.0 |"
+    rows = page_table({"faq": 40.0}, before, seeds, {"0.5": {"checklist": 64.0, "faq": 52.0}}).splitlines()
+    assert rows[0].startswith(f"| x 100 | no model | {BEFORE} | `--blend 0.75` | change | `--blend 0.5` |")
+    assert rows[2] == "| checklist |  | 60.0 | 68.0 |  | 64.0 |"
     mean, low, high = changed({"a": 0.2, "b": 0.8}, {"a": 0.3, "b": 0.85})
     assert (mean, low + high) == (pytest.approx(7.5), pytest.approx(15.0)) and low < 7.5 < high
-    assert rows[3] == f"| faq | 50.0 | 56.0 | +7.5 ({low:+.1f} to {high:+.1f}) | 52.0 |"
+    assert rows[3] == f"| faq | 40.0 | 50.0 | 56.0 | +7.5 ({low:+.1f} to {high:+.1f}) | 52.0 |"
 
 
 def a_set(pairs: dict[str, list[tuple[int, int]]]) -> RetrievalSet:
@@ -100,3 +101,15 @@ def test_held_out_sets_are_read_as_retrieval_sets(tmp_path: Path, monkeypatch: p
     (tmp_path / "claims_dev.jsonl").write_text("{}\n")
     with pytest.raises(InputError, match="its sha256 is"):
         held_out.write_sets(tmp_path / "data", tmp_path)
+
+
+def test_baselines_need_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = a_set({"a0": [(0, 1)]})
+    task = RetrievalTask("sets", [one.texts, one.documents], {"test": 4}, [one])
+    monkeypatch.setattr(search, "bm25", lambda queries, documents: np.eye(len(queries), len(documents)))
+    texts = [["a b c d", "a b c d", "a b c d"], ["d e f g", "a b c e", "f a g h"]]
+    labels = np.array([True, False, False]), np.array(["", "number", "polarity"])
+    found = without_model(task, [PairTask("qqp_near", texts, {"dev": 3}, *labels)])
+    assert found["one"] == found["one, right above wrong"] == 100
+    assert found["qqp_near, number"] == 100  # the near-miss changes fewer words
+    assert found["qqp_near, polarity"] == found["qqp_near"] - 25 == 50  # as many: a tie

@@ -43,7 +43,8 @@ def test_verifiers_that_differ_in_one_setting_share_a_table():
     kept = {"small": {"42": {"scores": scores}}, "small, no names": {"42": {"scores": other}}, "own": {}}
     lines = verifier.settings_table(kept).splitlines()
     assert lines[0] == "|  | hand_pairs | qqp_all | qqp_all: wrongly rejected |"
-    assert lines[2:] == ["| small | 50.0 | 50.0 | 50.0 |", "| no names | 40.0 | 40.0 | 9.0 |"]
+    assert lines[2] == "| `1 - word overlap` | 50.0 | 50.0 |  |"
+    assert lines[3:] == ["| small | 50.0 | 50.0 | 50.0 |", "| no names | 40.0 | 40.0 | 9.0 |"]
 
 
 def test_overlap_does_not_separate_the_pairs_written_by_hand():
