@@ -258,12 +258,6 @@ def test_one_long_word_of_a_cased_index_takes_no_memory_for_each_term():
     assert peak < 10e6
 
 
-def test_weights_of_infinite_sum_draw_like_smaller_ones():
-    texts = [f"It is good and there are {n} dogs." for n in range(100, 130)]
-    small, large = (NearMisses(edits=dict.fromkeys(["polarity", "number"], weight)) for weight in (1, 1e308))
-    assert small.augment(texts) == large.augment(texts)
-
-
 def test_a_sentence_whose_places_are_no_int32_is_refused(monkeypatch):
     assert MOST_BYTES == np.iinfo(np.int32).max
     monkeypatch.setattr("una_fast.augment.near_misses.MOST_BYTES", 30)

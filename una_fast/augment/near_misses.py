@@ -111,8 +111,7 @@ class NearMisses(TextAugmentation):
         self._has_own_words = index.word_tokenizer not in NAMED
         self.kept_words = KeptWords(punctuation=True)
         self._kinds = [*dict.fromkeys([*self._weights, "word"])]
-        weights = [self._weights.get(name, 0.0) for name in self._kinds]
-        self._weight_of_kind = np.array(weights) / (max(weights) if math.isinf(sum(weights)) else 1)
+        self._weight_of_kind = np.array([self._weights.get(name, 0.0) for name in self._kinds])
         self._listed = [*BY_LISTS, *(["swap"] if "swap" in self._weights else [])]  # kinds with edits
         self._places = np.array([self._listed.index(name) if name in self._listed else -1 for name in self._kinds])
         self._kernels: dict[int, KernelAugmentation] = {}  # place in `_kinds` -> what makes this kind
