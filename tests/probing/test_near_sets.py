@@ -180,7 +180,7 @@ def test_the_shared_sets_have_the_checksums_of_the_table(data_dir):
 @pytest.mark.slow
 def test_the_sets_are_made_again_byte_for_byte(data_dir, tmp_path):
     if not (sources := data_dir / near_sets.SOURCES).is_dir():
-        pytest.skip(f"needs {near_sets.SOURCES}/ in UNA_FAST_DATA: python -m bench.evidence.near_sets")
+        pytest.skip(f"needs {near_sets.SOURCES}/, which python -m bench.evidence.near_sets downloads")
     near_sets.write_sets(tmp_path, sources)  # compares the checksums
     for path in (data_dir / near_sets.PAIRS).glob("*_dev.tsv"):
         assert (tmp_path / near_sets.PAIRS / path.name).read_bytes() == path.read_bytes()
