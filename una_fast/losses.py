@@ -222,9 +222,9 @@ def negative_distillation(views: Tensor, start: Tensor, below: float = 0.5) -> T
     (a, n), (b, m) = (functional.normalize(part, dim=-1) for part in (views[0::2][:2], start))  # (B, D) each
     unrelated = b @ b.T < below  # (B, B); False on the diagonal
     change = (n @ a.T - m @ b.T).square() + (n @ n.T - m @ m.T).square()
-    return (change * unrelated).sum() / (2 * unrelated.sum()).clamp(
-        min=1
-    )  # indexing by `unrelated` would wait for a GPU
+    # indexing by `unrelated` would wait for a GPU
+    loss: Tensor = (change * unrelated).sum() / (2 * unrelated.sum()).clamp(min=1)
+    return loss
 
 
 def _check(loss: str, views: Tensor, allowed: tuple[int, ...], temperature: float = 1.0) -> None:

@@ -197,7 +197,7 @@ class PairScores:
         return {**counts, "auc": self.auc, "auc_low": low, "auc_high": high, "recall": self.recall}
 
     def _has_both_labels(self) -> bool:
-        return 0 < self.same.sum() < len(self.same)
+        return 0 < int(self.same.sum()) < len(self.same)
 
     def _split(self) -> tuple[Floats, Floats]:
         return self.cosines[self.same], self.cosines[~self.same]
@@ -288,7 +288,8 @@ def _halves(sentence_ids: NDArray[np.integer]) -> NDArray[np.bool_]:
     order = np.random.default_rng(0).permutation(len(sizes))
     in_second = np.empty(len(sizes), bool)
     in_second[order] = 2 * np.cumsum(sizes[order]) > n_pairs
-    return in_second[component]
+    halves: NDArray[np.bool_] = in_second[component]
+    return halves
 
 
 def paired_change(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float, float]:

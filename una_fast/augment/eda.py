@@ -20,6 +20,7 @@ from una_fast.storage.files import numbered_lines
 NEEDS_SYNONYMS = ("synonym", "insert")
 Synonyms = Callable[[str], Sequence[str]]
 Bits = list[list[int]]  # bits[number][step]: the random bits of a step of an operation
+Operation = Callable[[list[str], Bits, int], list[str]]
 LINES = "lines of word<TAB>synonym<TAB>..."
 
 
@@ -71,7 +72,7 @@ class EDA(WordAugmentation):
         settings: dict[str, Any] = {"operation": operation, "strength": strength, "synonyms": synonyms}
         super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs, **settings)
         self._seed = seed_of(f"eda {operation}", seed)
-        self._operation = getattr(self, f"_{operation}")
+        self._operation: Operation = getattr(self, f"_{operation}")
         self._strength = float(strength)
 
     def edit(self, words: list[str], draws: CounterRNG) -> list[str]:  # noqa: D102  see WordAugmentation

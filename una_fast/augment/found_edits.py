@@ -160,7 +160,9 @@ class DrawnEdits:
         """Write the rows ``rows[listed]`` with their edits. room: see `RowWriter.edit`."""
         arrays, edits = self.arrays, self.edits[self.listed]
         places = arrays["starts"][edits], arrays["stops"][edits], self.options[self.listed]
-        return writer.edit(rows[self.listed], *places, arrays["options_utf8"], arrays["options_offsets"], room)
+        options = arrays["options_utf8"], arrays["options_offsets"]
+        written: rewrite.WrittenRows = writer.edit(rows[self.listed], *places, *options, room)
+        return written
 
 
 def edit_writer(source: SplitSentences, subwords: rewrite.Subwords | None = None) -> rewrite.RowWriter:

@@ -222,7 +222,8 @@ class NearMisses(TextAugmentation):
             InputError: `rows` is not one-dimensional or contains a number outside the index.
         """
         drawn = self._draw(self._documents, checked_rows(rows, self.index.n_documents), SampleKey())
-        return (drawn.kinds != NO_KIND) & (self._weight_of_kind[drawn.kinds] > 0)
+        is_changed: np.ndarray = (drawn.kinds != NO_KIND) & (self._weight_of_kind[drawn.kinds] > 0)
+        return is_changed
 
     def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
         """Return the near-miss of sentences of the index; "" for a blank sentence.
@@ -271,7 +272,10 @@ class NearMisses(TextAugmentation):
             written = drawn.written(writer, rows, ids.shape[1] - tokens.frame.n_special)
             fragments = tokens.cache.look_up(*written.fragments())[:3]
             original = tokens.sentences.values, tokens.sentences.indptr
-            return fill_rows(written, subwords, *fragments, *original, rows[drawn.listed], tokens.frame, ids, mask)
+            unwritten: np.ndarray = fill_rows(
+                written, subwords, *fragments, *original, rows[drawn.listed], tokens.frame, ids, mask
+            )
+            return unwritten
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn = self._draw(self._documents, rows, key)

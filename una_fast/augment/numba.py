@@ -199,7 +199,8 @@ def custom_rows(index: Index, draw_row: CFunc, seed: int, keeps_length: bool, so
 def _compiled(path: str) -> CFunc:
     """Import a compiled function. path: "module:name", of a function or of what `numba_augmentation` made."""
     named: Any = import_object(path)
-    return named.keywords["draw_row"] if isinstance(named, partial) else named
+    compiled: CFunc = named.keywords["draw_row"] if isinstance(named, partial) else named
+    return compiled
 
 
 # Spawned DataLoader workers unpickle the augmentation. Its compiled function is pickled by name.

@@ -73,7 +73,8 @@ def check_word_lists(name: str, files: Sequence[str]) -> None:
 
 def training_options_of(maker: Any) -> tuple[str, ...]:
     """Return the training options of `maker`, a class of augmentations or a functools.partial of one."""
-    return getattr(maker, "func", maker).training_options
+    options: tuple[str, ...] = getattr(maker, "func", maker).training_options
+    return options
 
 
 def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
@@ -86,7 +87,7 @@ def load_augmentation(name: str) -> Callable[..., TextAugmentation]:
         return partial(import_object(spec.path), **spec.settings)
     if ":" not in name:
         raise InputError(f"unknown augmentation {name!r}: choose from {', '.join(AUGMENTATIONS)}")
-    maker = import_object(name)
+    maker: Callable[..., TextAugmentation] = import_object(name)
     if not hasattr(getattr(maker, "func", maker), "token_ids"):  # numba_augmentation returns a partial of a class
         raise InputError(f"{name!r} is not a text augmentation: derive a class from una_fast.WordAugmentation")
     return maker

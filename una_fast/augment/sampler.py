@@ -107,7 +107,8 @@ class Sampler:
 
         first: the position in the sentence where the word's term first occurs. z: tf-idf. p: replacement probability.
         """
-        return replacement_probabilities(self.config, source.words, self.unseen_groups(source))
+        first, z, p = replacement_probabilities(self.config, source.words, self.unseen_groups(source))
+        return first, z, p
 
 
 def resolve_radius(radius: float | str | None, n_terms: int) -> int:

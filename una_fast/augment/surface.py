@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class PaperSurface:
         terms = TermTokens(tokens.terms, self._n_terms, tokens.frame)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
-            return kernel.token_ids(rows, key.epoch, key.sample_index, terms, ids, mask)
+            unwritten: np.ndarray = kernel.token_ids(rows, key.epoch, key.sample_index, terms, ids, mask)
+            return unwritten
 
         return write
 
@@ -94,7 +96,7 @@ class KeptSurface:
     def texts(self, source: SplitSentences, rows: np.ndarray, drawn: RaggedArray) -> list[str]:
         """Return the augmented texts, as `PaperSurface.texts` does."""
         writer = self._document_writer if source.are_documents else self._row_writer(source)
-        texts = writer.write(rows, drawn.values, drawn.indptr).texts()
+        texts: list[Any] = writer.write(rows, drawn.values, drawn.indptr).texts()
         if None in texts:
             (sentence,) = source.texts(rows[[texts.index(None)]])
             raise InputError(
@@ -114,7 +116,8 @@ class KeptSurface:
             negatives = writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
             fragments = tokens.cache.look_up(*negatives.fragments())[:3]
             original = sentences.values, sentences.indptr
-            return fill_rows(negatives, subwords, *fragments, *original, rows, frame, ids, mask)
+            unwritten: np.ndarray = fill_rows(negatives, subwords, *fragments, *original, rows, frame, ids, mask)
+            return unwritten
 
         return write
 

@@ -165,7 +165,8 @@ class Augmenter(KernelAugmentation):
             raise InputError(
                 f"term={term!r}: must be a term of the index, or an id from 0 to {self.index.n_terms - 1:,}"
             )
-        return self._sampler.config.window(term_id)
+        start, stop = self._sampler.config.window(term_id)
+        return start, stop
 
     def explain(self, sentence: str, epoch: int = 0, *, sample_index: int = 0) -> NegativeExplanation:
         """Explain why `augment([sentence], epoch)` replaced or kept each word. The result prints as a table.

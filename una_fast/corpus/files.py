@@ -61,7 +61,8 @@ class RemoteFile:
 
     def open(self, mode: str = "rb") -> IO[bytes]:
         """Open the file for reading bytes. The result is seekable if the server supports it."""
-        return self.system.open(self.path, mode)
+        file: IO[bytes] = self.system.open(self.path, mode)
+        return file
 
 
 File = Path | RemoteFile
@@ -100,8 +101,10 @@ def opened(path: File) -> Iterator[io.BufferedReader]:
     """Open a file for reading bytes, decompressed according to its extension."""
     ending = Path(path.name).suffix.lower()
     try:
-        with path.open("rb") as raw, io.BufferedReader(COMPRESSIONS.get(ending, lambda file: file)(raw)) as file:
-            yield file
+        with path.open("rb") as raw:
+            file: Any = COMPRESSIONS[ending](raw) if ending in COMPRESSIONS else raw
+            with io.BufferedReader(file) as buffered:
+                yield buffered
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         if ending in COMPRESSIONS and getattr(error, "errno", None) is None:
             raise InputError(f"{path}: the compressed data is damaged or cut short ({error})") from error

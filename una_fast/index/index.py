@@ -232,7 +232,8 @@ class TermIds(Mapping[str, int]):
 
     def find(self, words: StringTable) -> np.ndarray:
         """Return the ids of `words`, int32 (len(words),). The id of a word that is not a term is -1."""
-        return self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
+        ids: np.ndarray = self._set.find(words.utf8, words.offsets[:-1], words.offsets[1:])
+        return ids
 
     def __getitem__(self, word: str) -> int:
         number = int(self.find(StringTable.from_strings([word]))[0])

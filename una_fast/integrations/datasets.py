@@ -196,11 +196,14 @@ class Negatives(DrawnByEpoch):
         for column in columns:
             if dataset.column_names is not None and column not in dataset.column_names:
                 raise missing_column("the dataset", column, dataset.column_names, ARGUMENTS)
+        selected: D
         if not hasattr(dataset, "select"):  # a streamed one
-            return dataset.filter(self._kept_by_select, batched=True)
+            selected = dataset.filter(self._kept_by_select, batched=True)
+            return selected
         blocks = dataset.with_format(None).select_columns(columns).iter(batch_size=1024)
         kept = [keep for block in blocks for keep in self._kept_by_select(block)]
-        return dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
+        selected = dataset if all(kept) else dataset.select([row for row, keep in enumerate(kept) if keep])
+        return selected
 
     def _kept_by_select(self, batch: Mapping[str, Sequence[Any]]) -> list[bool]:
         """Return for each row of a batch whether `select` keeps it."""
@@ -210,7 +213,8 @@ class Negatives(DrawnByEpoch):
             whole &= [bool(text.strip()) for text in texts]
         for name in self.keep:
             whole &= [value is not None for value in _column(batch, name)]
-        return whole.tolist()
+        kept: list[bool] = whole.tolist()
+        return kept
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Negatives:
         return self  # many methods of a dataset copy its transform, and a copy would open the index again

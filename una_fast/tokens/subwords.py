@@ -302,7 +302,7 @@ def _backend_of(tokenizer: PreTrainedTokenizerBase) -> Tokenizer:
     if "token_type_ids" in tokenizer.model_input_names and tokenizer.pad_token_type_id != 0:
         raise NotByWordError(f"{name} pads token_type_ids with {tokenizer.pad_token_type_id}, not 0")
     try:
-        backend = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend: Tokenizer = import_extra("tokenizers").Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     except Exception as error:  # the Rust library raises a bare Exception
         raise NotByWordError(f"it cannot be serialised ({error}), since a part of it is written in Python") from error
     backend.no_truncation()

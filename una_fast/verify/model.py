@@ -122,7 +122,8 @@ class PairModel(nn.Module):
         x = self.norm(x)
         mean = (x * mask[..., None]).sum(1) / mask.sum(1, keepdim=True)
         highest = x.masked_fill(~mask[..., None], -1e4).amax(1)
-        return self.decide(torch.cat([mean, highest], 1))[:, 0]
+        logits: Tensor = self.decide(torch.cat([mean, highest], 1))  # (B, 1)
+        return logits[:, 0]
 
 
 def compare(batch: PairBatch) -> tuple[Tensor, Tensor, Tensor]:
