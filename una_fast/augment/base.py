@@ -102,9 +102,11 @@ class TextAugmentation(ABC):
             n_rows texts. They depend on the row numbers, so another row with equal text gets another text.
 
         Raises:
-            InputError: `rows` is not one-dimensional or contains a number outside the index, or `epoch` or
-                `sample_index` is out of range.
+            InputError: there is no index, `rows` is not one-dimensional or contains a number outside the index, or
+                `epoch` or `sample_index` is out of range.
         """
+        if not self.index:
+            raise InputError(f"texts: needs an index: give {type(self).__name__}(index, ...), or call augment([...])")
         rows = checked_rows(rows, self.index.n_documents)
         return self._texts(self._documents, rows, SampleKey(epoch, sample_index))
 

@@ -225,25 +225,6 @@ class NearMisses(TextAugmentation):
         is_changed: np.ndarray = (drawn.kinds != NO_KIND) & (self._weight_of_kind[drawn.kinds] > 0)
         return is_changed
 
-    def texts(self, rows: RowNumbers, epoch: int = 0, *, sample_index: int = 0) -> list[str]:
-        """Return the near-miss of sentences of the index; "" for a blank sentence.
-
-        Args:
-            rows: row numbers of the index, integers (n_rows,).
-            epoch: as in `augment`.
-            sample_index: as in `augment`.
-
-        Returns:
-            n_rows texts. They depend on the row numbers, so another row with equal text gets another text.
-
-        Raises:
-            InputError: there is no index, `rows` is not one-dimensional or contains a number outside the index, or
-                `epoch` or `sample_index` is out of range.
-        """
-        if not self.index:
-            raise InputError("texts: needs an index: give NearMisses(index, ...), or call augment([...])")
-        return super().texts(rows, epoch, sample_index=sample_index)
-
     def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
         drawn = self._draw(source, rows, key)
         writer = self._writer if source.are_documents else edit_writer(source)
