@@ -2,6 +2,8 @@
 # its Python.
 .PHONY: demo test test-slow test-all bench bench-check bench-gpu docs lint kernels clean
 .DELETE_ON_ERROR:
+# without bytecode each start compiles torch and transformers again: `import train.launch.run` takes 9.7 s, not 3.6 s
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 # test processes: one per core, at most eight, because each takes about 2 GB; WORKERS=0 runs all tests in one process
