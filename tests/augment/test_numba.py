@@ -35,7 +35,7 @@ CORPORA = {
 }
 
 
-@pytest.mark.parametrize("n_draws", [200_000, pytest.param(10_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_draws", [200_000, pytest.param(2_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("corpus", CORPORA)
 def test_una_in_numba_equals_una_in_cython(una, corpus, n_draws):
     index = una_fast.build_index(CORPORA[corpus])

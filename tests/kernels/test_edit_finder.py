@@ -66,7 +66,7 @@ def compiled(text: str, lists: WordLists, words=()) -> list[list[tuple]]:
 
 
 @given(TEXT)
-@settings(max_examples=100)
+@settings(max_examples=50)
 @example("5\u00b5")
 @example("0-0 1/2/3 12/31 1234/5/6")
 def test_the_finder_equals_its_reference(text):

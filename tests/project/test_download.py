@@ -120,6 +120,7 @@ def test_archives_that_are_broken_foreign_or_malicious_are_refused(hub, tmp_path
         assert not (tmp_path.parent / "evil").exists() and not (tmp_path / "senteval" / "downstream").exists()
 
 
+@pytest.mark.slow
 def test_real_data_passes_the_check(data_dir):
     assert check("senteval", data_dir) == []
     if (data_dir / NEAR_MISSES).is_dir():

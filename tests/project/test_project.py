@@ -84,6 +84,7 @@ def test_pages_ci_and_metadata_name_the_same_versions_of_python():
     assert all(f'python: "3.{minor}"' in ci for minor in minors)
 
 
+@pytest.mark.slow
 def test_a_release_has_absolute_links(tmp_path):
     (tmp_path / "una_fast/_kernels").mkdir(parents=True)
     for name in ("setup.py", "pyproject.toml", "LICENSE", "una_fast/version.py"):

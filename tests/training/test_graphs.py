@@ -54,13 +54,17 @@ def weights(state):
     return torch.cat([tensor.flatten() for tensor in state["model"].values()])
 
 
-KINDS = [
-    *({"precision": precision, "n_parts": n_parts} for precision, n_parts in (("fp32", 1), ("bf16", 2), ("fp16", 4))),
-    *({"loss": loss} for loss in ("triplet", "simcse", "decoupled", "soft")),
-    *({"pooling": pooling} for pooling in ("mean", "max", "last", "weighted_mean")),
-    {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1},
-    {"precision": "fp16", "max_grad_norm": 0.1},
+FAST = [
+    {"precision": "fp32", "n_parts": 1},
+    {"precision": "bf16", "n_parts": 2, "loss": "triplet"},
+    {"precision": "fp16", "n_parts": 4, "max_grad_norm": 0.1},
+    {"similarity_distillation": 1.0, "max_grad_norm": 0.1, "weight_decay": 0.1, "pooling": "mean"},
 ]
+SLOW = [
+    *({"loss": loss} for loss in ("simcse", "decoupled", "soft")),
+    *({"pooling": pooling} for pooling in ("max", "last", "weighted_mean")),
+]
+KINDS = [*FAST, *(pytest.param(settings, marks=pytest.mark.slow) for settings in SLOW)]
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=lambda settings: "-".join(map(str, settings.values())))
@@ -71,7 +75,7 @@ def test_replays_are_bit_identical_to_eager_steps(encoder_of, made, settings):
     assert sum(graph.replays for graph in made) >= STEPS // 2
 
 
-@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+@pytest.mark.parametrize("precision", [pytest.param("bf16", marks=pytest.mark.slow), "fp16"])
 def test_a_resumed_run_is_bit_identical(encoder_of, made, precision):
     numbers, state = train(encoder_of, "graphs", precision=precision)
     _, stopped = train(encoder_of, "graphs", precision=precision, stop=STOP)
@@ -119,6 +123,7 @@ FAULTS = {  # object and name that are replaced, and the replacement; Trainer: a
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_detected(encoder_of, made, monkeypatch, fault):
     """A fault of Trainer is also in the eager run, because only a replay makes its results wrong."""

@@ -169,6 +169,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize("message", FAULTS)
 def test_planted_faults_are_detected(encoders, monkeypatch, message):

@@ -220,7 +220,15 @@ def are_close(found, one):
     )
 
 
-WORLDS = [2, *(pytest.param(world, marks=pytest.mark.slow) for world in (3, 4))]
+def cases(kinds, fast):
+    """Return the pairs of 2 to 4 ranks and a kind; all but 2 ranks of the kinds `fast` are slow."""
+    return [
+        pytest.param(world, kind, marks=() if world == 2 and kind in fast else pytest.mark.slow, id=f"{world}-{kind}")
+        for kind in kinds
+        for world in (2, 3, 4)
+    ]
+
+
 KINDS = {
     "negatives": {},
     "triplet-bf16": {"loss": "triplet", "precision": "bf16"},
@@ -229,8 +237,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize(("world", "kind"), cases(KINDS, fast=("clipped-fp16", "two gathers")))
 def test_replays_of_several_ranks_are_bit_identical_to_eager_steps(ranks_train, world, kind):
     eager = ranks_train(world, compile="off", **KINDS[kind])
     replayed = ranks_train(world, compile="graphs", **KINDS[kind])
@@ -243,14 +250,14 @@ def test_replays_of_several_ranks_are_bit_identical_to_eager_steps(ranks_train, 
         assert len({tuple(found["captures"]) for found in replayed}) > 1
 
 
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("settings", [{}, {"max_grad_norm": 0.1}, {"precision": "fp16"}], ids=str)
+@pytest.mark.parametrize(("world", "settings"), cases([{}, {"max_grad_norm": 0.1}, {"precision": "fp16"}], fast=[{}]))
 def test_several_ranks_with_graphs_equal_one_rank(ranks_train, world, settings):
     (one,) = ranks_train(1, compile="graphs", dropout=0.0, **settings)
     for found in ranks_train(world, compile="graphs", dropout=0.0, **settings):
         assert are_close(found, one)
 
 
+@pytest.mark.slow
 def test_all_ranks_skip_a_step_that_overflows_in_fp16(ranks_train):
     settings = {"precision": "fp16", "max_grad_norm": 0.1, "overflow": 9}
     eager, replayed = (ranks_train(2, compile=compile, **settings) for compile in ("off", "graphs"))
@@ -268,7 +275,9 @@ def test_a_rank_without_sentences_replays_graphs_too(ranks_train):
     assert replayed[0]["replays"] >= STEPS
 
 
-@pytest.mark.parametrize("settings", [{}, {"precision": "fp16", "max_grad_norm": 0.1}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [pytest.param({}, marks=pytest.mark.slow), {"precision": "fp16", "max_grad_norm": 0.1}], ids=str
+)
 def test_resumed_ranks_are_bit_identical(ranks_train, tmp_path, settings):
     settings = {"compile": "graphs", **settings}
     whole = ranks_train(2, **settings)
@@ -280,6 +289,7 @@ def test_resumed_ranks_are_bit_identical(ranks_train, tmp_path, settings):
     assert all(found["replays"] for found in resumed)
 
 
+@pytest.mark.slow
 def test_a_gradient_cache_of_several_ranks_runs_eagerly(ranks_train):
     (one,) = ranks_train(1, compile="graphs", dropout=0.0)
     for found in ranks_train(2, compile="graphs", dropout=0.0, grad_cache=3):
@@ -293,7 +303,7 @@ def cosines_of_one_text(group, folder, model, fault=""):
     return [len({round(cosine, 6) for cosine in step}) for step in steps]
 
 
-@pytest.mark.parametrize("fault", ["", "the seed ignores the rank"])
+@pytest.mark.parametrize("fault", ["", pytest.param("the seed ignores the rank", marks=pytest.mark.slow)])
 def test_dropout_masks_differ_between_ranks(groups, tmp_path, tiny_model, fault):
     assert cosines_of_one_text(groups(2), tmp_path, tiny_model, fault) == [4 if fault else 8] * 4
 
@@ -307,6 +317,7 @@ def is_noticed(ranks_train, fault):
     return not are_same(found, ranks_train(2, compile="off", **settings))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["", *sorted(FAULTS.keys() - {"the seed ignores the rank"})])
 def test_planted_faults_are_detected(ranks_train, fault):
     assert is_noticed(ranks_train, fault) == bool(fault)

@@ -323,9 +323,9 @@ class TestProcesses:
         ("divides", 1, "error: rank 1 died: exit code 1: no checkpoint was saved yet"),
         ("is_killed", 1, "error: rank 1 died: exit code -9: no checkpoint"),
         ("refuses", 2, "error: no such corpus"),  # on all ranks
-        ("rank_1_refuses", 2, "error: no such index"),
+        slow("rank_1_refuses", 2, "error: no such index"),
         ("sleeps", 143, "stopped by SIGTERM: no checkpoint"),  # before training, with nothing to save
-        ("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
+        slow("saves_for_long", 130, "stopped by SIGINT: no checkpoint"),  # at the second signal
     ])  # fmt: skip
     def test_all_ranks_end_when_one_ends(self, work, code, said, tmp_path, capfd, monkeypatch):
         if work == "is_killed":  # so late that a rank which does not wait shows its traceback
