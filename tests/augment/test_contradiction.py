@@ -48,12 +48,10 @@ def test_word_lists_of_another_language(tmp_path):
     assert not contradicts("It is on, turn it", "It is off, turn it", word_lists=str(lists))
 
 
-@pytest.mark.parametrize(("arguments", "settings", "message"), [
-    (("a", 3), {}, "contradicts: 3 is not a str"),
-    ((None, "a"), {}, "contradicts: None is not a str"),
-    (("a", "b"), {"word_lists": "nowhere.txt"}, "word_lists: nowhere.txt: No such file"),
-    (("a", "b"), {"word_list": "nowhere.txt"}, "did you mean word_lists"),
+@pytest.mark.parametrize(("arguments", "settings", "named"), [
+    (("a", 3), {}, " 3 "), ((None, "a"), {}, "None"),
+    (("a", "b"), {"word_lists": "nowhere.txt"}, "^word_lists"), (("a", "b"), {"word_list": "x"}, "word_lists"),
 ])  # fmt: skip
-def test_bad_input_raises_an_error(arguments, settings, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_input_is_named(arguments, settings, named):
+    with pytest.raises(InputError, match=named):
         contradicts(*arguments, **settings)

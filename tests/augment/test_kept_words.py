@@ -32,7 +32,7 @@ def index():
     return una_fast.build_index(LINES)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(
     sentence=text | st.sampled_from([*LINES, "Zorg, a Dog of the", "the of!"]),
     epoch=st.integers(0, 2),
@@ -72,15 +72,11 @@ def test_a_sentence_with_only_kept_words_is_not_changed(index):
     assert KeptWords().unchangeable_rows(small).tolist() == [1]
 
 
-def test_settings_without_two_terms_to_replace_are_refused(index):
-    for setting in ({"keep_punctuation": True}, {"keep_words": ["the"]}):
-        with pytest.raises(InputError, match='the released code replaces every word: give variant="paper"'):
-            una_fast.Augmenter(index, variant="released", **setting)
-    small = una_fast.build_index(["a . !", "a a"])
-    with pytest.raises(InputError, match="1 of the 3 terms of the index may be replaced, but at least 2"):
-        una_fast.Augmenter(small, keep_punctuation=True)
-    with pytest.raises(InputError, match="1 of the 3 terms of the index may be replaced"):
-        una_fast.Augmenter(small, keep_words=["A", "!"])
+@pytest.mark.parametrize(("variant", "named"), [("released", 'variant="paper"'), ("paper", "1 of the 3 terms")])
+@pytest.mark.parametrize("setting", [{"keep_punctuation": True}, {"keep_words": ["A", "!"]}])
+def test_kept_words_of_the_released_variant_and_all_words_but_one_are_refused(setting, variant, named):
+    with pytest.raises(InputError, match=named):
+        una_fast.Augmenter(una_fast.build_index(["a . !", "a a"]), variant=variant, **setting)
 
 
 def test_a_file_has_one_word_per_line(index, tmp_path):
@@ -94,25 +90,18 @@ def test_a_file_has_one_word_per_line(index, tmp_path):
     assert una_fast.Augmenter(index, keep_words="").kept_words == KeptWords()
     cased = una_fast.build_index(LINES, lowercase=False)
     assert una_fast.Augmenter(cased, keep_words=file).kept_words.words == {"The", "Zürich", "X-200"}
-    for content, error in ((b"a\nNew York\n", "names.txt, line 2: 'New York' is not one word"), (b"\xff", "not UTF-8")):
+    for content, place in ((b"a\nNew York\n", "names.txt, line 2"), (b"\xff", "names.txt")):
         file.write_bytes(content)
-        with pytest.raises(InputError, match=f"keep_words: .*{error}"):
+        with pytest.raises(InputError, match=f"^keep_words: .*{place}"):
             una_fast.Augmenter(index, keep_words=file)
-    for given_words, error in (
-        (tmp_path / "none", "keep_words: .*: No such file or directory: give a file with one word"),
-        (["a", 7], "keep_words: item 2: 7 is not one word"),
-        (None, "keep_words=None: give a file with one word per line, or a list of words"),
-    ):
-        with pytest.raises(InputError, match=error):
-            una_fast.Augmenter(index, keep_words=given_words)
+    for wrong, named in ((tmp_path / "none", "none"), (["a", 7], "item 2"), (None, "None")):
+        with pytest.raises(InputError, match=f"^keep_words.*{named}"):
+            una_fast.Augmenter(index, keep_words=wrong)
 
 
 def test_a_kept_word_that_the_index_splits_warns(index):
-    with pytest.warns(InputWarning) as caught:
+    with pytest.warns(InputWarning, match=r"keep_words: 2 .*\['\$', '5'\]"):
         una_fast.Augmenter(index, keep_words=["dog", "Don't", "unseen", "$5"])
-    assert [str(one.message) for one in caught] == [
-        "keep_words: 2 words not found: this index splits '$5' into ['$', '5']: list those words instead"
-    ]
 
 
 WORDS = [

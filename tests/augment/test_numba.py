@@ -76,7 +76,7 @@ def test_a_function_may_drop_words_with_the_paper_surface():
     assert augmentation.texts([0, 1, 2]) == ["a b", "e", ""]
     assert augmentation.augment(["d x a"]) == ["d x"]
     assert str(augmentation.explain("d x a")) == "d x a\nd x"
-    with pytest.raises(InputError, match=r"first_half, which draws the rows, returned 2 for a row of 4 words"):
+    with pytest.raises(InputError, match="first_half.* 2 .* 4 words"):
         make(index).texts([0])
 
 
@@ -91,6 +91,22 @@ def test_a_function_may_move_unseen_words():
     assert reverse.augment(["A unseen, word b"]) == ["B word, unseen a"]
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("returned", "written", "row", "named"), [
+    (-3, 0, 1, "returned 3 .* 1 words"), (-1, 3, 1, "id 3.* 0 to 2"), (-1, -1, 1, "id -1"),
+    (-1, 0, 0, "returned 0 .* 2 words"),  # it divides by zero
+])  # fmt: skip
+def test_invalid_output_of_a_function_is_refused(returned, written, row, named):
+    @una_fast.numba_augmentation
+    @numba.cfunc(ROW)
+    def invalid(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
+        out[0] = written
+        return returned // (n - 2)
+
+    with pytest.raises(InputError, match=named):
+        invalid(una_fast.build_index(["a b", "c"]), surface="paper").texts([row])
+
+
 def test_a_function_may_not_write_unseen_words_of_other_texts():
     @una_fast.numba_augmentation
     @numba.cfunc(ROW)
@@ -101,36 +117,14 @@ def test_a_function_may_not_write_unseen_words_of_other_texts():
 
     augmentation = next_unseen(una_fast.build_index(["a b", "c"]), surface="paper")
     for texts in (["new"], ["new", "other"]):
-        with pytest.raises(InputError, match="wrote the id 4: term ids are 0 to 2"):
+        with pytest.raises(InputError, match="id 4"):
             augmentation.augment(texts)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_invalid_output_of_a_function_is_refused(capfd):
-    def make(returned, written):
-        @una_fast.numba_augmentation
-        @numba.cfunc(ROW)
-        def invalid(ids, n, key, idf, max_tfidf, document_frequency, n_terms, out):
-            out[0] = written
-            return returned // (n - 2)
-
-        return invalid(una_fast.build_index(["a b", "c"]), surface="paper")
-
-    with pytest.raises(InputError, match="returned 3 for a row of 1 words: it must return 1 to 2"):
-        make(-3, 0).texts([1])
-    with pytest.raises(InputError, match="wrote the id 3: term ids are 0 to 2"):
-        make(-1, 3).texts([1])
-    with pytest.raises(InputError, match="wrote the id -1"):
-        make(-1, -1).texts([1])
-    with pytest.raises(InputError, match="returned 0 for a row of 2 words"):  # the function divides by zero
-        make(-1, 0).texts([0])
-
-
 def test_a_function_that_is_not_compiled_with_row_is_refused():
-    with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
-        una_fast.numba_augmentation(lambda ids: 0)
-    with pytest.raises(InputError, match=r"decorate the function with @numba.cfunc\(ROW\)"):
-        una_fast.numba_augmentation(numba.cfunc(numba.types.int64(numba.types.int64))(lambda n: n))
+    for function in (lambda ids: 0, numba.cfunc(numba.types.int64(numba.types.int64))(lambda n: n)):
+        with pytest.raises(InputError, match="ROW"):
+            una_fast.numba_augmentation(function)
 
 
 def test_an_empty_window_has_no_candidate():

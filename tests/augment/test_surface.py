@@ -35,7 +35,7 @@ def index():
     return una_fast.build_index([*LINES, *ODD])
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(sentences=st.lists(text | st.sampled_from([*LINES, *ODD]), min_size=1, max_size=4), epoch=st.integers(0, 2))
 def test_both_surfaces_replace_the_same_words(index, sentences, epoch):
     paper, kept = (una_fast.Augmenter(index, surface=kind, same_script=False) for kind in ("paper", "kept"))
@@ -65,13 +65,11 @@ def test_ids_are_right_after_an_interrupted_call(index, monkeypatch):
 
 
 def test_a_word_tokenizer_that_rewrites_words_is_refused():
-    texts = ["some words here", "other words there"]
-    index = una_fast.build_index(texts, word_tokenizer=lambda text: [word[::-1] for word in text.split()])
-    said = "surface=\"kept\": the word tokenizer returned words for 'some words here' that"
-    with pytest.raises(InputError, match=said):
+    index = una_fast.build_index(
+        ["some words", "other words"], word_tokenizer=lambda text: [w[::-1] for w in text.split()]
+    )
+    with pytest.raises(InputError, match="^surface=\"kept\".* 'some words'"):
         una_fast.Augmenter(index).texts([0])
-    with pytest.raises(InputError, match="surface='x': must be 'kept' or 'paper'"):
-        una_fast.Augmenter(index, surface="x")
 
 
 def split_at_commas(text):
@@ -188,8 +186,9 @@ def test_the_released_variant_uses_the_paper_surface(index):
     settings = ({}, {"surface": "paper"})
     plain, paper = (una_fast.Augmenter(index, radius=20, variant="released", **given) for given in settings)
     assert plain.texts(range(len(index))) == paper.texts(range(len(index)))
-    with pytest.raises(InputError, match='surface="kept": .*: give variant="paper"'):
-        una_fast.Augmenter(index, radius=20, variant="released", surface="kept")
+    for wrong in ({"surface": "kept", "variant": "released"}, {"surface": "x"}):
+        with pytest.raises(InputError, match="^surface="):
+            una_fast.Augmenter(index, radius=20, **wrong)
 
 
 def test_a_negative_without_a_replacement_equals_its_sentence(index):

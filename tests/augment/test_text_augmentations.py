@@ -18,7 +18,7 @@ from una_fast.augment.base import TextAugmentation, WordAugmentation
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.registry import AUGMENTATIONS, make_augmentation
 
-TEXTS = [*training_lines()[:300], "", "Hello", "a b"]
+TEXTS = [*training_lines()[:150], "", "Hello", "a b"]
 TABLE = {"the": ["that one", "zorg"], "of": ["from"], "is": ["seems", "appears to be"], "statement": ["utterance"]}
 SETTINGS: dict[str, dict] = {"eda-synonym": {"synonyms": TABLE}, "eda-insert": {"synonyms": TABLE}}
 
@@ -68,15 +68,15 @@ def test_ids_equal_those_of_the_tokenizer(index, name, make_tokenizer):
 def test_ids_do_not_depend_on_threads_or_out(augmentation):
     rows = np.arange(5000) % len(TEXTS)
     out = augmentation.token_ids(rows, 1)
-    one = augmentation.token_ids(rows[:300], 1)
-    assert torch.equal(out["input_ids"][:300], one["input_ids"])
+    one = augmentation.token_ids(rows[:150], 1)
+    assert torch.equal(out["input_ids"][:150], one["input_ids"])
     assert augmentation.token_ids(rows, 2, out=out)["input_ids"] is out["input_ids"]
     anchors = [augmentation.tokens.anchor_ids(part)["input_ids"] for part in (rows, rows[:2500], rows[2500:])]
     assert torch.equal(anchors[0], torch.cat(anchors[1:]))
 
 
 def test_samples_differ_and_sample_0_is_the_default(augmentation):
-    rows = range(300)
+    rows = range(150)
     sets = [augmentation.texts(rows, sample_index=k) for k in range(3)]
     assert sets[0] == augmentation.texts(rows)
     assert sets[0] != sets[1] != sets[2] != sets[0]
@@ -100,13 +100,13 @@ def test_an_augmentation_can_be_pickled_and_has_a_repr(augmentation, name):
 
 
 def test_blank_text_stays_blank(augmentation):
-    assert augmentation.texts([300]) == [""]
+    assert augmentation.texts([150]) == [""]
     assert augmentation.augment(["", "  \t", "the word"])[:2] == ["", ""]
     assert augmentation.augment([]) == []
 
 
 def test_an_unknown_name_lists_the_choices(index):
-    with pytest.raises(InputError, match="unknown augmentation 'eda-x': choose from una, near-misses, eda-synonym"):
+    with pytest.raises(InputError, match="'eda-x'.* una, near-misses, eda-synonym"):
         make_augmentation("eda-x", index)
 
 
@@ -136,6 +136,5 @@ def test_edit_may_change_its_input_and_must_return_a_list_of_str(rotation):
     assert (explanation.words, explanation.result) == (["one", "two"], "two one")
     for wrong in (" ".join, lambda words: None, lambda words: [1]):
         Reversed.of = staticmethod(wrong)
-        said = r"Reversed.edit\(\['one', 'two'\]\) returned .*: it must return a list of str"
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match="Reversed.edit.* returned"):
             Reversed(rotation.index).augment(["one two"])

@@ -24,19 +24,13 @@ def test_two_files_are_merged(tmp_path):
     assert read_word_lists().opposites["on"] == ("off",) and read_word_lists(()).opposites["on"] == ("off",)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("on, off", r"line 1: 'on, off' belongs to no section: write a heading above it, such as \[opposites\]"),
-    ("[opposites]\na, b, c", r"line 2: 'a, b, c' is not a line of \[opposites\]: give two different items"),
-    ("[opposites]\non off", "line 2: 'on off' is not a line of"),
-    ("[opposites]\n\nBad, bad", "line 3: 'Bad, bad' is not a line"),
-    ("[opposite]", r"line 1: no section is called \[opposite\]: did you mean opposites"),
-    ("[auxiliaries]\nis", r"line 2: 'is' is not a line of \[auxiliaries\]: give two different items with a comma"),
-    ("[not after]\nis what", r"line 2: 'is what' is not a line of \[not after\]: give two .* a colon"),
-    ("[function words]\nan, aus", r"line 2: 'an, aus' is not a line of .*: separate its words by spaces"),
-    ("[negations]\nnicht\tkein", "line 2: .* separate its words by spaces only"),
+@pytest.mark.parametrize(("text", "line"), [
+    ("on, off", 1), ("[opposites]\na, b, c", 2), ("[opposites]\non off", 2), ("[opposites]\n\nBad, bad", 3),
+    ("[opposite]", 1), ("[auxiliaries]\nis", 2), ("[not after]\nis what", 2), ("[function words]\nan, aus", 2),
+    ("[negations]\nnicht\tkein", 2),
 ])  # fmt: skip
-def test_a_line_that_fits_no_section_is_an_error_with_its_number(tmp_path, text, message):
-    with pytest.raises(InputError, match=f"word_lists: .*0.txt: {message}"):
+def test_a_line_that_fits_no_section_is_an_error_with_its_number(tmp_path, text, line):
+    with pytest.raises(InputError, match=f"^word_lists: .*0.txt: line {line}"):
         read(tmp_path, text)
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,52 +60,38 @@ def test_folders_and_globs_give_their_files_in_order(folder, tmp_path):
     written(folder, "README.md", b"x")
     (folder / "sub" / "up").symlink_to(folder)
     una_fast.build_index(["an index in the folder"]).save(folder / "index")
-    with pytest.warns(InputWarning, match=r"data: ignored 1 file of an unknown kind; the first is .*README\.md"):
+    with pytest.warns(InputWarning, match=r"data: .* 1 file .*README\.md"):
         assert numbers(folder) == "12348567"
     (tmp_path / "empty").mkdir()
-    for path, said in (
-        (folder / "*.csv", r"\*\.csv: no file matches"),
-        (folder / "*.md", r"\*\.md: unknown kind of file; known are \.txt"),
-        (tmp_path / "empty", "empty: no such file, or an empty folder"),
-        (folder / "index", "index: is a saved index, not text"),
-    ):
-        with pytest.raises(InputError, match=said):
+    for path in (folder / "*.csv", folder / "*.md", tmp_path / "empty", folder / "index"):
+        with pytest.raises(InputError, match=re.escape(str(path))):
             read(path)
 
 
-def test_unusual_paths_give_clear_messages(tmp_path, folder, monkeypatch):
+def test_unusual_paths_are_refused(tmp_path, folder, monkeypatch):
     os.mkfifo(tmp_path / "pipe.txt")
-    for path, said in (
-        (tmp_path / "pipe.txt", r"pipe\.txt is not a regular file"),
-        ("a sentence " * 500, "give sentences as a list. cannot be read: File name too long"),
-        ("a\0b", "no such file"),
-    ):
-        with pytest.raises(InputError, match=said):
+    for path, named in ((tmp_path / "pipe.txt", "pipe.txt"), ("a sentence " * 500, "list.*too long"), ("a\0b", "file")):
+        with pytest.raises(InputError, match=named):
             read(path)
 
     def refused(path):  # root may read every file, and tests may run as root
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr("os.scandir", refused)
-    with pytest.raises(InputError, match="data cannot be read: Permission denied"):
+    with pytest.raises(InputError, match="data .*Permission denied"):
         read(folder)
 
 
-@pytest.mark.parametrize(("corpus", "message"), [
-    ("nowhere/corpus.txt", "nowhere/corpus.txt: no such file"),
-    (["a", 3], r"item 1 of the corpus \(from 0\) is int, not str"),
-    (["a", b"b"], r"item 1 of the corpus \(from 0\) is bytes, not str"),
-    (iter(["a", "b \ud800"]), r"item 1 of the corpus .* contains a lone surrogate, '\\ud800' at character 2"),
-    ([], "iterable: contains no sentence"),
-    (b"text", "a corpus is a path, a table, a dataset or an iterable of str, or a list of these, not bytes"),
-    ({"train": ["a"]}, "mapping of 'train'"),
-    ([{"text": "a"}, {"title": "b"}], r"item 1 of the corpus \(from 0\): no column 'text', only 'title'"),
-    (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), r"row 1 \(from 0\) is null"),
-    (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), r"'text', at or after row 0 .*: not all text"),
-    (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "has 2 columns 'text': rename all but one"),
+@pytest.mark.parametrize(("corpus", "named"), [
+    ("nowhere/corpus.txt", "^nowhere/corpus.txt"), (["a", 3], "^item 1 .* int"), (["a", b"b"], "^item 1 .* bytes"),
+    (iter(["a", "b \ud800"]), "^item 1 .* character 2"), ([], "no sentence"), (b"text", "bytes"),
+    ({"train": ["a"]}, "'train'"), ([{"text": "a"}, {"title": "b"}], "^item 1 .*'text'.* 'title'"),
+    (pa.table({"text": pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None])}), "row 1"),
+    (pd.DataFrame({"text": pd.Series(["a", 3], dtype=object)}), "'text'.* row 0"),
+    (pd.DataFrame([["a", "b"]], columns=["text", "text"]), "2 columns 'text'"),
 ], ids=lambda value: value if isinstance(value, str) else type(value).__name__)  # fmt: skip
-def test_an_unusable_corpus_gives_a_clear_message(corpus, message):
-    with pytest.raises(InputError, match=message):
+def test_an_unusable_corpus_is_refused_with_the_place(corpus, named):
+    with pytest.raises(InputError, match=named):
         parse_corpus(corpus)
 
 
@@ -155,14 +142,10 @@ def test_files_are_read_over_http(folder):
             read(f"{address}/missing.txt")
 
 
-@pytest.mark.parametrize(("address", "message"), [
-    ("memory://corpus/missing.txt", "no such file"),
-    ("memory://nothing/*.txt", "no file matches|cannot be read"),
-    ("nonsense://a/b.txt", "^nonsense://a/b.txt cannot be opened: .*nonsense"),
-])  # fmt: skip
-def test_an_unreadable_address_gives_a_clear_message(in_memory, address, message):
+@pytest.mark.parametrize("address", ["memory://corpus/missing.txt", "memory://nothing/*.txt", "nonsense://a/b.txt"])
+def test_an_unreadable_address_is_named(in_memory, address):
     for given_as in (address, Path(address), [address]):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match=re.escape(address.rpartition("/")[2])):
             read(given_as)
 
 
@@ -185,16 +168,12 @@ def test_frames_are_read_by_their_column(frame, monkeypatch):
     monkeypatch.setattr("una_fast.corpus.documents.BATCH_ROWS", 2)
     assert read(table) == WITH_NEWLINES
     assert read(frame({"sentence": ["a"], "text": ["b"]}), column="sentence") == ["a"]
-    for corpus, column, said in (
-        (table, "sentence", "no column 'sentence', only 'id', 'text'; name one with `column`"),
-        (table, "id", "contains int64, not text"),
-        (frame({"text": ["a", "b", None]}), "text", r"row 2 \(from 0\) is null; drop it"),
-    ):
-        with pytest.raises(InputError, match=said):
+    wrong = [(table, "sentence", "'sentence'.* 'id', 'text'.*`column`"), (table, "id", "int64")]
+    wrong += [(frame({"text": ["a", "b", None]}), "text", "row 2")]
+    wrong += [(table.lazy(), "text", "LazyFrame")] if frame is polars_frame else []
+    for corpus, column, named in wrong:
+        with pytest.raises(InputError, match=named):
             read(corpus, column)
-    if frame is polars_frame:
-        with pytest.raises(InputError, match="a corpus is a path, a table, .* not LazyFrame"):
-            read(table.lazy())
 
 
 def test_documents_are_read_from_unusual_frames_and_from_mappings():
@@ -210,9 +189,9 @@ def test_documents_are_read_from_datasets():
     assert read(dataset) == WITH_NEWLINES
     assert read(dataset.select([6, 0, 4])) == [WITH_NEWLINES[i] for i in (6, 0, 4)]
     assert read([dataset, dataset.to_iterable_dataset()]) == 2 * WITH_NEWLINES
-    with pytest.raises(InputError, match="the dataset: no column 'sentence', only 'text', 'id'; name one"):
+    with pytest.raises(InputError, match="'sentence'.* 'text', 'id'"):
         read(dataset, column="sentence")
-    with pytest.raises(InputError, match=r"mapping of 'train', 'test': give one, e\.g\. corpus\['train'\]"):
+    with pytest.raises(InputError, match="'train', 'test'"):
         read(datasets.DatasetDict({"train": dataset, "test": dataset}))
 
 
@@ -223,21 +202,19 @@ def test_a_quotation_mark_in_a_tsv_is_an_ordinary_character(tmp_path):
         warnings.simplefilter("error")
         assert read(path) == rows
     quoted = Reading(quoting=True)
-    message = r"a\.tsv: quoted cells contain .* line ends \(.* sentences read\); .* quoting=False"
-    with pytest.warns(InputWarning, match=message):
+    with pytest.warns(InputWarning, match=r"a\.tsv: .*quoting=False"):
         assert len(parse_corpus(path, reading=quoted)[0].sentences) < 2000
     digests = {open_sources(path, reading)[0].digest() for reading in (Reading(), quoted, Reading(quoting=False))}
     assert len(digests) == 2
     indexed = una_fast.build_index(path).sources
     check_sources(tmp_path, indexed, open_sources(path, Reading()))
-    with pytest.raises(InputError, match="made from another corpus"):
+    with pytest.raises(InputError, match="another corpus"):
         check_sources(tmp_path, indexed, open_sources(path, quoted))
 
 
-def test_a_parquet_that_is_not_utf8_is_refused(tmp_path):
+def test_a_parquet_that_is_not_utf8_or_lacks_the_column_is_refused(tmp_path):
     """The tests of frames cover the other errors of Arrow arrays."""
     pa.parquet.write_table(pa.table({"text": pa.array([b"x", b"\xe9"]).view(pa.string())}), tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="Invalid UTF8 sequence at string index 1"):
-        read(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a\.parquet: no column 'title', only 'text'"):
-        read(tmp_path / "a.parquet", "title")
+    for column, named in (("text", "index 1"), ("title", r"a\.parquet: .*'title'.* 'text'")):
+        with pytest.raises(InputError, match=named):
+            read(tmp_path / "a.parquet", column)

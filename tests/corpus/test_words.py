@@ -117,24 +117,22 @@ def test_a_word_tokenizer_function_is_called_with_each_sentence_in_order():
     assert documents(parsed) == lines
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"corpus": ["", "  "]}, "the corpus has no word: 2 sentences read, all of them blank"),
-    ({"corpus": ["a"], "tokenizer": "moses"}, "unknown word tokenizer 'moses': give 'treebank', 'whitespace', "),
-    ({"corpus": ["a"], "tokenizer": lambda s: s}, "the word tokenizer made 'a' of 'a': it must return a list"),
-    ({"corpus": ["a"], "tokenizer": lambda s: [s, ""]}, r"made \['a', ''\] of 'a'"),
-    ({"corpus": ["a"], "tokenizer": lambda s: [1]}, r"made \[1\] of 'a'"),
-    ({"corpus": ["a"], "tokenizer": lambda s: ["\ud800"]}, r"made a word with a lone surrogate, '\\ud800'"),
-    ({"corpus": ["a"], "n_jobs": 0}, "n_jobs=0: must be at least 1"),
+@pytest.mark.parametrize(("arguments", "named"), [
+    ({"corpus": ["", "  "]}, "2 sentences"),
+    ({"corpus": ["a"], "tokenizer": "moses"}, "'moses'.* 'treebank', 'whitespace'"),
+    *(({"corpus": ["a"], "tokenizer": split}, "word tokenizer.*'a")
+      for split in (lambda s: s, lambda s: [s, ""], lambda s: [1], lambda s: ["a\ud800"])),
+    ({"corpus": ["a"], "n_jobs": 0}, "^n_jobs=0"),
 ])  # fmt: skip
-def test_bad_arguments_give_clear_messages(arguments, message):
-    with pytest.raises(InputError, match=message):
+def test_bad_arguments_are_named(arguments, named):
+    with pytest.raises(InputError, match=named):
         parse_corpus(**{**arguments, "tokenizer": WordTokenizer(arguments.get("tokenizer", "treebank"))})
 
 
 @pytest.mark.parametrize("progress", [True, False])
 def test_the_progress_bar_is_optional(progress, capsys):
     parse_corpus(["a b", "c"], progress=progress)
-    assert ("2.00 sentences" in capsys.readouterr().err) == progress
+    assert bool(capsys.readouterr().err) == progress
 
 
 def split_at_commas(sentence):
@@ -231,7 +229,7 @@ def test_word_tokenizer_functions_with_the_same_name_are_distinguished(tmp_path)
     a.save(tmp_path / "index")
     loaded = una_fast.load_index(tmp_path / "index", word_tokenizer=splitter(r"\w+"))
     assert loaded.fingerprint == una_fast.load_index(tmp_path / "index").fingerprint == a.fingerprint
-    with pytest.raises(InputError, match=r"a word tokenizer other than .*split, which splits .* into \['T', 'h'"):
+    with pytest.raises(InputError, match=r"word tokenizer .*split.* \['T', 'h'"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=letters)
 
 
@@ -245,7 +243,7 @@ def test_unpickling_refuses_an_index_that_was_replaced(tmp_path):
     pickled = pickle.dumps(index)
     assert pickle.loads(pickled).word_tokenizer is whole_words
     una_fast.build_index(CORPUS, word_tokenizer=splitter(r"\w")).save(tmp_path / "index")
-    with pytest.raises(InputError, match="index: its words were made by a word tokenizer other than"):
+    with pytest.raises(InputError, match="index: .*word tokenizer"):
         pickle.loads(pickled)
 
 
@@ -275,7 +273,7 @@ def test_named_tokenizers_have_fixed_fingerprints_and_refuse_a_function(tokenize
     assert index.fingerprint == fingerprint
     assert WordTokenizer(tokenizer).signature() is None
     index.save(tmp_path / "index")
-    with pytest.raises(InputError, match=f"its words were made by '{tokenizer}'; do not give another word_tokenizer"):
+    with pytest.raises(InputError, match=f"'{tokenizer}'.* word_tokenizer"):
         una_fast.load_index(tmp_path / "index", word_tokenizer=str.split)
 
 
@@ -289,17 +287,16 @@ def test_a_word_tokenizer_can_be_an_import_path(tmp_path, monkeypatch):
     assert list(index.terms) == ["x", "y", "z"]
     index.save(tmp_path / "index")
     assert una_fast.load_index(tmp_path / "index", word_tokenizer="own_words:Own.split").n_terms == 3
-    with pytest.raises(InputError, match="'no_such_module:split': module 'no_such_module' not found"):
-        una_fast.build_index(CORPUS, word_tokenizer="no_such_module:split")
-    with pytest.raises(InputError, match="is of type str: give the path of a function"):
-        una_fast.build_index(CORPUS, word_tokenizer="own_words:__name__")
+    for wrong in ("no_such_module:split", "own_words:__name__"):
+        with pytest.raises(InputError, match=f"'{wrong}'"):
+            una_fast.build_index(CORPUS, word_tokenizer=wrong)
 
 
 def test_the_import_path_in_an_index_is_never_imported(tmp_path):
     una_fast.build_index(CORPUS, word_tokenizer=whole_words).save(tmp_path / "index")
     index = una_fast.load_index(tmp_path / "index")
     assert index.word_tokenizer == f"{__name__}:whole_words"
-    with pytest.raises(InputError, match="the index was built with the word tokenizer .*whole_words.*load_index"):
+    with pytest.raises(InputError, match="whole_words.*load_index"):
         una_fast.Augmenter(index, radius=2)
 
 
@@ -320,8 +317,7 @@ def test_fugashi_continues_after_a_nul():
 @pytest.mark.parametrize("language", TEXTS)
 def test_a_script_without_spaces_gives_a_warning(language):
     name, text, _ = TEXTS[language]
-    message = rf"(100|9.)% of the corpus is {language}.* makes whole clauses into words"
-    with pytest.warns(InputWarning, match=message) as said:
+    with pytest.warns(InputWarning, match=f"(100|9.)% .*{language}") as said:
         una_fast.build_index([text, text])
     assert (f"word_tokenizer {name!r}" in str(said[0].message)) == bool(name)
     with pytest.warns(InputWarning, match=language):
@@ -354,7 +350,7 @@ def test_a_loaded_index_uses_its_segmenter(tmp_path):
     assert una_fast.Augmenter(loaded, radius=3).augment([text]) != [text]
 
 
-def test_a_missing_segmenter_gives_a_clear_message(monkeypatch):
+def test_a_missing_segmenter_names_its_package(monkeypatch):
     monkeypatch.setitem(SEGMENTERS, "x", ("X", lambda: import_module("no_such_package"), "x"))
-    with pytest.raises(InputError, match="the package no_such_package is not installed: pip install x"):
+    with pytest.raises(InputError, match="no_such_package .*pip install x"):
         una_fast.build_index(CORPUS, word_tokenizer="x")

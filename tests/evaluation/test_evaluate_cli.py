@@ -137,20 +137,15 @@ def test_bad_options_are_refused(run, tmp_path):
     kept, summary = tmp_path / "scores.json", tmp_path / "run.json"  # of another model, and of a run
     write_json(kept, {"model": "another"})
     write_json(summary, {"status": "finished"})
-    for arguments, message in (
-        (("--model", tmp_path / "none"), "no such folder"),
-        (("--tasks", "STSBenchmrk"), "did you mean STSBenchmark?"),
-        (("--tasks", ","), "names no task"),
-        (("--data", tmp_path / "none"), "is not a folder"),
-        (("--max-length", "2"), "at least 3"),
-        (("--device", "gpu"), "choose auto, cpu, cuda or cuda:N"),
-        (("--json", tmp_path), "choose another name"),
-        (("--json", kept), "scores.json: contains no scores of"),
-        (("--json", summary), "run.json: contains no scores of"),
-        (("--mode", "dev", "--held-out"), "--held-out leaves out the images that --mode dev scores"),
-    ):
+    for arguments, named in (
+        (("--model", tmp_path / "none"), "none"), (("--tasks", "STSBenchmrk"), "STSBenchmark?"),
+        (("--tasks", ","), "--tasks"), (("--data", tmp_path / "none"), "none"),
+        (("--max-length", "2"), "--max-length"), (("--device", "gpu"), "--device"),
+        (("--json", tmp_path), "--json"), (("--json", kept), "scores.json"), (("--json", summary), "run.json"),
+        (("--mode", "dev", "--held-out"), "--held-out"),
+    ):  # fmt: skip
         code, _, err = run("--tasks", "STSBenchmark", *arguments)
-        assert code == 2 and err.startswith("error: ") and message in err, (arguments, err)
+        assert code == 2 and err.startswith("error: ") and named in err, (arguments, err)
 
 
 def test_a_device_must_exist(monkeypatch):
@@ -158,7 +153,7 @@ def test_a_device_must_exist(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
     names = {"auto": "cuda", "cuda": "cuda", "cuda:3": "cuda:3", "cpu": "cpu"}
     assert {name: str(pick_device(name)) for name in names} == names
-    with pytest.raises(InputError, match="--device cuda:4: PyTorch sees 4 GPUs here"):
+    with pytest.raises(InputError, match="--device cuda:4: .* 4 GPUs"):
         pick_device("cuda:4")
 
 

@@ -101,17 +101,13 @@ def test_near_miss_data_is_scored_without_the_rest_of_senteval(data, tiny_model,
     assert "note: sick_auc left out: " in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (None, r"replace_obj\.json: no such file"),
-    ("[" * 5000, r"replace_obj\.json: cannot be read as entries of SugarCrepe"),
-    ('[{"caption": "a"}]', "KeyError.'caption2'"),
-    (json.dumps([{**dict.fromkeys(COLUMNS, "a"), "filename": 3}]), "cannot be read as entries"),
-    ("[]", "near_miss: contains no entries of replace_obj in split 'test'"),
+@pytest.mark.parametrize("content", [
+    None, "[" * 5000, '[{"caption": "a"}]', json.dumps([{**dict.fromkeys(COLUMNS, "a"), "filename": 3}]), "[]",
 ])  # fmt: skip
-def test_damaged_files_get_a_one_line_error(data, content, message):
+def test_damaged_files_are_named(data, content):
     path = data / "near_miss" / "replace_obj.json"
     path.unlink() if content is None else path.write_text(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match="replace_obj"):
         read_task(data / "senteval" / "downstream", "replace_obj")
 
 

@@ -112,21 +112,16 @@ def test_a_title_precedes_its_text_and_gains_of_zero_are_ignored(tmp_path):
     assert documents == ["Title text", "other"] and one.queries == ["q"] and one.gains == {"q": {"1": 1}}
 
 
-@pytest.mark.parametrize(("file", "content", "message"), [
-    ("corpus.jsonl", "{}\n", r"corpus\.jsonl, line 1: must be an object with _id and text"),
-    ("corpus.jsonl", '{"_id": 3, "text": "a"}\n', r"corpus\.jsonl, line 1: must be an object"),
-    ("corpus.jsonl", "", r"corpus\.jsonl: contains no texts"),
-    ("queries.jsonl", "[1]\n", r"queries\.jsonl, line 1: must be an object"),
-    ("qrels/test.tsv", "h\nq\t1\tx\n", r"test\.tsv, line 2: "),
-    ("qrels/test.tsv", "h\nz\t1\t1\n", r"test\.tsv: query 'z' is not in "),
-    ("qrels/test.tsv", "h\nq\t9\t1\n", r"test\.tsv: no query has a relevant document in "),
-    ("qrels/test.tsv", "h\n", r"test\.tsv: no query has a relevant document in "),
-    ("pairs.tsv", "h\nq\t1\t9\n", r"pairs\.tsv: '9' is not a query with a relevant document, or not a document"),
+@pytest.mark.parametrize(("file", "content", "named"), [
+    ("corpus.jsonl", "{}\n", "line 1"), ("corpus.jsonl", '{"_id": 3, "text": "a"}\n', "line 1"),
+    ("corpus.jsonl", "", ""), ("queries.jsonl", "[1]\n", "line 1"), ("qrels/test.tsv", "h\nq\t1\tx\n", "line 2"),
+    ("qrels/test.tsv", "h\nz\t1\t1\n", "'z'"), ("qrels/test.tsv", "h\nq\t9\t1\n", ""), ("qrels/test.tsv", "h\n", ""),
+    ("pairs.tsv", "h\nq\t1\t9\n", "'9'"),
 ])  # fmt: skip
-def test_bad_files_are_named(tmp_path, file, content, message):
+def test_bad_files_are_named(tmp_path, file, content, named):
     folder = write_set(tmp_path / "a", {"1": "text"}, {"q": "text"}, [("q", "1", 1)])
     (folder / file).write_text(content)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"{file}.*{named}"):
         read_set(folder)
 
 

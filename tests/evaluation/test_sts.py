@@ -36,22 +36,17 @@ def test_three_columns_and_stsb_columns_give_the_same_task(tmp_path):
     assert plain.gold.tolist() == stsb.gold.tolist() == [1.5, 4.0]
 
 
-@pytest.mark.parametrize(("content", "message"), [
-    (b"1\ta\tb\nhigh\tc\td\n", "line 2: score 'high' is not a number"),
-    (b"1\ta\tb\nnan\tc\td\n", "line 2: score 'nan' is not a number"),
-    (b"1\ta\tb\n2\tc\n", "line 2: 2 tab-separated columns, 3 expected; a line is score<TAB>sentence<TAB>sentence, or"),
-    (b"3\ta\tb\n3\tc\td\n", "all 2 scores are 3: no correlation is defined"),
-    (b"1\tcaf\xe9\tb\n", "not utf-8 text"),
-    (b"", "no pairs of sentences"),
-    (None, "no such file"),
+@pytest.mark.parametrize(("content", "named"), [
+    (b"1\ta\tb\nhigh\tc\td\n", ", line 2: .*'high'"), (b"1\ta\tb\nnan\tc\td\n", ", line 2: .*'nan'"),
+    (b"1\ta\tb\n2\tc\n", ", line 2: 2 "), (b"3\ta\tb\n3\tc\td\n", "2 scores are 3"),
+    (b"1\tcaf\xe9\tb\n", ""), (b"", ""), (None, ""),
 ])  # fmt: skip
-def test_errors_about_pairs_name_file_and_line(tmp_path, content, message):
+def test_errors_about_pairs_name_file_and_line(tmp_path, content, named):
     path = tmp_path / "dev.tsv"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(InputError, match=message) as error:
+    with pytest.raises(InputError, match=f"{path}.*{named}"):
         load_dev(path)
-    assert str(path) in str(error.value)
 
 
 def write_year(downstream: Path, subset: str, pairs: list[str], golds: list[str]) -> None:
@@ -69,14 +64,14 @@ def test_a_year_of_sts_joins_its_subsets_and_skips_unscored_pairs(tmp_path):
     assert task.gold.tolist() == [1, 2, 5, 0]
     assert task.texts == [["a", "c", "g", "i"], ["b", "d", "h", "j"]]
     write_year(tmp_path, "FNWN", ["a\tb", "c\td"], ["1"])
-    with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt has 2 pairs but .*STS\.gs\.FNWN\.txt has 1 scores"):
+    with pytest.raises(InputError, match=r"STS\.input\.FNWN\.txt .* 2 .*STS\.gs\.FNWN\.txt .* 1 "):
         sts.read(tmp_path, "STS13")
-    with pytest.raises(InputError, match="STS12 has no dev split"):
+    with pytest.raises(InputError, match="STS12"):
         sts.read(tmp_path, "STS12", "dev")
 
 
 def test_data_may_name_any_of_three_nested_folders(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="contains no senteval/downstream"):
+    with pytest.raises(InputError, match="senteval/downstream"):
         downstream_folder(tmp_path)
     downstream = tmp_path / "senteval" / "downstream"
     downstream.mkdir(parents=True)
@@ -85,7 +80,7 @@ def test_data_may_name_any_of_three_nested_folders(tmp_path, monkeypatch):
     monkeypatch.setenv("UNA_FAST_DATA", str(tmp_path))
     assert downstream_folder() == downstream
     monkeypatch.delenv("UNA_FAST_DATA")
-    with pytest.raises(InputError, match="give --data FOLDER"):
+    with pytest.raises(InputError, match="--data"):
         downstream_folder()
 
 

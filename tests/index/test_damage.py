@@ -30,6 +30,11 @@ def kept(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def expected(kept):
+    return outputs(kept)
+
+
 @pytest.fixture
 def copy(kept, tmp_path):
     return shutil.copytree(kept, tmp_path / "index")
@@ -55,7 +60,7 @@ def test_fsspec_copies_an_index_to_an_address_and_back(kept, tmp_path):
     files.get("/copies/index", str(tmp_path / "back"), recursive=True)
     files.rm("/copies", recursive=True)
     assert list(una_fast.load_index(tmp_path / "back", verify=True)) == TEXTS
-    with pytest.raises(InputError, match="is an address: give a folder on a disk of this machine"):
+    with pytest.raises(InputError, match="memory://copies/index"):
         una_fast.load_index("memory://copies/index")
 
 
@@ -63,9 +68,9 @@ def test_a_flipped_bit_of_any_array_is_noticed_by_verify(copy):
     paths = sorted(copy.rglob("*.npy"))
     assert len({path.parent for path in paths}) > 3  # the index and its caches
     for path in paths:
-        remedy = "build it again" if path.parent == copy else "delete this folder: it is a cache"
+        remedy = "build it again" if path.parent == copy else "delete this folder"
         flip(path, -1)
-        with pytest.raises(InputError, match=f"{path.name}: damaged .*; {remedy}"):
+        with pytest.raises(InputError, match=f"{path.name}: .*{remedy}"):
             una_fast.load_index(copy, verify=True)
         flip(path, -1)
 
@@ -98,7 +103,7 @@ def test_content_that_no_build_writes_is_refused(kept, tmp_path, name):
     bad = {part: change(arrays.get(part))} if change else {}
     save_arrays(tmp_path / "index", KIND, LAYOUT, meta if bad else {**meta, part: None}, arrays | bad)
     for verify in (False, True):
-        with pytest.raises(InputError, match="written by this una_fast: wrong |not bounds of rows"):
+        with pytest.raises(InputError, match="wrong |not bounds of rows"):
             una_fast.load_index(tmp_path / "index", verify=verify)
 
 
@@ -107,26 +112,26 @@ def test_every_flipped_bit_of_a_header_is_noticed(copy):
     content = path.read_bytes()
     for bit in range(128 * 8):
         flip(path, bit)
-        with pytest.raises(InputError, match="header is not|size differs"):
+        with pytest.raises(InputError, match=path.name):
             una_fast.load_index(copy)
         path.write_bytes(content)
 
 
 @pytest.mark.parametrize("array", ["tokens-6-*/sizes-*.npy", "probabilities-*/words-*.npy"])
-def test_a_cache_with_a_flipped_bit_in_a_header_is_rebuilt(kept, copy, array):
+def test_a_cache_with_a_flipped_bit_in_a_header_is_rebuilt(expected, copy, array):
     (path,) = copy.glob(array)
-    content, expected = path.read_bytes(), outputs(kept)
+    content = path.read_bytes()
     for bit in (3, 85, 1000):  # in the magic bytes, the header's text and its end; another test flips all bits
         flip(path, bit)
-        with pytest.raises(InputError, match="header is not|size differs"):
+        with pytest.raises(InputError, match=path.name):
             load_arrays(path.parent, CACHE)
         assert outputs(copy) == expected and path.read_bytes() == content
 
 
 @pytest.mark.parametrize(("array", "bit"), [("sentences_values", 15), ("terms_values", 31), ("terms_values", 20)])
-def test_a_cache_with_an_id_outside_the_vocabulary_is_rebuilt(kept, copy, array, bit):
+def test_a_cache_with_an_id_outside_the_vocabulary_is_rebuilt(expected, copy, array, bit):
     (path,) = copy.glob(f"tokens-6-*/{array}-*.npy")
-    content, expected = path.read_bytes(), outputs(kept)
+    content = path.read_bytes()
     flip(path, 128 * 8 + bit)  # of the first id, after the header
     assert path.read_bytes() != content
     assert outputs(copy) == expected and path.read_bytes() == content
@@ -141,7 +146,7 @@ def test_an_array_file_with_other_content_is_refused(copy):
     shapes = [b"(%d,)" % 2**63, b"(-1,)", b"(True,)", b"()", b"(1, (2,)", b"(" * 200]
     for other in (path.read_bytes(), *(content.replace(shape, one) for one in shapes)):
         path.write_bytes(other)
-        with pytest.raises(InputError, match="idf-.*damaged or missing .*; build it again$"):
+        with pytest.raises(InputError, match="idf-.*build it again"):
             una_fast.load_index(copy)
 
 
@@ -173,7 +178,7 @@ def test_row_bounds_without_the_rows_values_are_refused(copy):
     meta, arrays = load_arrays(copy, KIND, LAYOUT)
     del arrays["words_values"]
     save_arrays(copy, KIND, LAYOUT, meta, arrays)
-    with pytest.raises(InputError, match="words_indptr.*damaged or missing .*words_values"):
+    with pytest.raises(InputError, match="words_indptr.*words_values"):
         una_fast.load_index(copy)
 
 
@@ -210,23 +215,23 @@ def wrong_bounds(bounds):
     ("tokens-6", "sentences_indptr", wrong_bounds),
     ("tokens-6", "terms_indptr", wrong_bounds),
 ])  # fmt: skip
-def test_a_cache_with_wrong_lengths_types_words_or_bounds_is_rebuilt(kept, copy, part, name, change):
+def test_a_cache_with_wrong_lengths_types_words_or_bounds_is_rebuilt(expected, copy, part, name, change):
     (folder,) = copy.glob(f"{part}-*")
     before = save_cache(folder, **{name: change})
     if change is wrong_bounds:
-        with pytest.raises(InputError, match=f"{name}.*not bounds of rows.*; delete this folder: it is a cache"):
+        with pytest.raises(InputError, match=f"{name}.*delete this folder"):
             una_fast.load_index(copy, verify=True)
-    assert outputs(copy) == outputs(kept)
+    assert outputs(copy) == expected
     assert np.array_equal(load_arrays(folder, CACHE)[1][name], before[name])
 
 
 def test_loading_during_a_save_gives_the_old_or_the_new_content(tmp_path):
     folder, done = tmp_path / "index", threading.Event()
-    arrays = [{f"a{k}": np.full(500, i) for k in range(12)} for i in range(50)]
+    arrays = [{f"a{k}": np.full(500, i) for k in range(12)} for i in range(10)]
 
     def save():
-        for i in range(60):
-            save_arrays(folder, KIND, LAYOUT, {"i": i % 50}, arrays[i % 50])
+        for i in range(20):
+            save_arrays(folder, KIND, LAYOUT, {"i": i % 10}, arrays[i % 10])
         done.set()
 
     save_arrays(folder, KIND, LAYOUT, {"i": 0}, arrays[0])

@@ -32,8 +32,8 @@ def test_an_index_is_a_sequence_of_its_sentences(index):
 
 
 @pytest.mark.parametrize("row", [4, -5, 10**30])
-def test_a_row_out_of_range_raises_a_clear_error(index, row):
-    with pytest.raises(IndexError, match=r"of an index of 4 sentences: give 0 to 3"):
+def test_a_row_out_of_range_is_refused(index, row):
+    with pytest.raises(IndexError, match="0 to 3"):
         index[row]
 
 

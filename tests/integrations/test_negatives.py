@@ -123,24 +123,24 @@ def of_pairs(una, **columns):
     return Negatives(una, column="query", **columns)
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda una: Negatives(una, of="query"), "of='query': negatives are made from the 'anchor' or from the 'posi"),
-    (lambda una: Negatives(una, positive=None, of="positive"), "of='positive': needs a positive"),
-    (lambda una: Negatives(una, keep=["negative"]), "'negative' has the name of a new column.*rename_column"),
-    (lambda una: Negatives(una, n=0), "n=0: give the number of negatives"),
-    (lambda una: Negatives(una).set_epoch(-1), "epoch=-1"),
-    (lambda una: Negatives(una.index), r"augmenter: is Index: give una_fast\.Augmenter\(index\)"),
+@pytest.mark.parametrize(("call", "named"), [
+    (lambda una: Negatives(una, of="query"), "^of='query'"),
+    (lambda una: Negatives(una, positive=None, of="positive"), "^of='positive'"),
+    (lambda una: Negatives(una, keep=["negative"]), "'negative'.*rename_column"),
+    (lambda una: Negatives(una, n=0), "^n=0"),
+    (lambda una: Negatives(una).set_epoch(-1), "^epoch=-1"),
+    (lambda una: Negatives(una.index), "^augmenter"),
     (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
-    (lambda una: of_pairs(una, positive="x").select(TABLE), "no column 'x', only .*; name one with .*positive"),
-    (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "no column 'x', only 'query'"),
-    (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "no column 'x'"),
-    (lambda una: Negatives(una).select(TABLE.to_pandas()), "accepts a Dataset .*not DataFrame: .*from_pandas"),
-    (lambda una: Negatives(una).select(TEXTS), "select accepts a Dataset .*not list: .*from_pandas"),
-    (lambda una: TABLE.map(of_pairs(una)), r"column 'query' is one sentence.*batched=True"),
-    (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 of the batch contains list, .*select"),
+    (lambda una: of_pairs(una, positive="x").select(TABLE), "'x'.*positive"),
+    (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "'x'.* 'query'"),
+    (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "'x'"),
+    (lambda una: Negatives(una).select(TABLE.to_pandas()), "DataFrame.*from_pandas"),
+    (lambda una: Negatives(una).select(TEXTS), "list.*from_pandas"),
+    (lambda una: TABLE.map(of_pairs(una)), "'query'.*batched=True"),
+    (lambda una: LISTS.with_transform(Negatives(una))[0], "'text': row 0 .*list"),
 ])  # fmt: skip
-def test_bad_input_gives_clear_messages(una, call, message):
-    with pytest.raises(una_fast.InputError, match=message):
+def test_bad_input_is_named(una, call, named):
+    with pytest.raises(una_fast.InputError, match=named):
         call(una)
 
 
@@ -210,22 +210,19 @@ def test_add_negatives_has_the_formats_of_mine_hard_negatives():
     assert labelled["passage"][:2] == [QUERIES["passage"][0], changed[0]]
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    ({"output_format": "pair"}, "output_format='pair': must be 'triplet' or 'n-tuple' or 'labeled-pair'"),
-    ({"of": "query"}, "of='query': must be 'anchor' or 'positive'"),
-    ({"num_negatives": 0}, "^num_negatives=0: give the number of negatives"),
-    ({"anchor_column_name": "text"}, "the dataset: no column 'text', .*; name one with `anchor_column_name`"),
-    ({"positive_column_name": "other"}, "column 'other': row 0 contains int, .* with dataset.filter"),
-    ({"positive_column_name": "gone"}, "column 'gone': row 1 contains NoneType, .* with dataset.filter"),
-    ({"anchor_column_name": "query", "positive_column_name": "query"}, "'query', 'query', .* would be 'query': rename"),
-    ({"anchor_column_name": "negative"}, "would be 'negative': rename one"),
-    ({"positive_column_name": "label", "output_format": "labeled-pair"}, "would be 'label': rename one"),
+@pytest.mark.parametrize(("arguments", "named"), [
+    ({"output_format": "pair"}, "^output_format='pair'"), ({"of": "query"}, "^of='query'"),
+    ({"num_negatives": 0}, "^num_negatives=0"), ({"anchor_column_name": "text"}, "'text'.* `anchor_column_name`"),
+    ({"positive_column_name": "other"}, "'other': row 0 "), ({"positive_column_name": "gone"}, "'gone': row 1 "),
+    ({"anchor_column_name": "query", "positive_column_name": "query"}, "'query', 'query'"),
+    ({"anchor_column_name": "negative"}, "would be 'negative'"),
+    ({"positive_column_name": "label", "output_format": "labeled-pair"}, "would be 'label'"),
     ({"positive_column_name": "negative_2", "output_format": "n-tuple", "num_negatives": 2}, "would be 'negative_2'"),
 ])  # fmt: skip
-def test_add_negatives_names_wrong_arguments(arguments, message):
+def test_add_negatives_names_wrong_arguments(arguments, named):
     texts = {name: ["a", "b", "c"] for name in ("negative", "negative_2", "label")}
     pairs = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3], "gone": ["a", None, "b"], **texts})
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=named):
         add_negatives(pairs, una_fast.NearMisses(), **arguments)
 
 
@@ -247,6 +244,5 @@ def test_add_negatives_reads_only_its_columns_once():
 
 @pytest.mark.parametrize("make", [lambda it: datasets.DatasetDict(train=it), lambda it: it.to_iterable_dataset(), list])
 def test_add_negatives_needs_a_dataset(make):
-    other = make(datasets.Dataset.from_dict(QUERIES))
-    with pytest.raises(InputError, match=f"dataset: is {type(other).__name__}, must be a Dataset"):
-        add_negatives(other, una_fast.NearMisses())
+    with pytest.raises(InputError, match="^dataset"):
+        add_negatives(make(datasets.Dataset.from_dict(QUERIES)), una_fast.NearMisses())

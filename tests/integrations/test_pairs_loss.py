@@ -69,17 +69,17 @@ def test_evaluations_and_alpha_0_use_no_negatives(views):
         assert torch.equal(loss(views), pairs(passes(views, [0, 1]), 0.05))
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda views: PairsLoss(Given())(views), r"add loss\.callback\(\) to the trainer's callbacks"),
-    (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative, but got 2"),
-    (lambda views: PairsLoss(Given(), alpha=-1), "alpha=-1"),
-    (lambda views: PairsLoss(Given(), alhpa=1), "PairsLoss has no argument 'alhpa': did you mean alpha?"),
-    (lambda views: ViewsLoss(Given(), soft, wieght=1), "ViewsLoss has no argument 'wieght': did you mean weight?"),
-    (lambda views: PairsLoss(Given(), temperature=0, alpha=1)(views), "temperature=0"),
-    (lambda views: ViewsLoss(Given(), soft, similarity_distillation=-1), "similarity_distillation=-1"),
+@pytest.mark.parametrize(("call", "named"), [
+    (lambda views: PairsLoss(Given())(views), r"loss\.callback\(\)"),
+    (lambda views: PairsLoss(Given(), alpha=1)(views[:2]), "anchor, positive and negative"),
+    (lambda views: PairsLoss(Given(), alpha=-1), "^alpha=-1"),
+    (lambda views: PairsLoss(Given(), alhpa=1), "'alhpa'.* alpha"),
+    (lambda views: ViewsLoss(Given(), soft, wieght=1), "'wieght'.* weight"),
+    (lambda views: PairsLoss(Given(), temperature=0, alpha=1)(views), "^temperature=0"),
+    (lambda views: ViewsLoss(Given(), soft, similarity_distillation=-1), "^similarity_distillation=-1"),
 ])  # fmt: skip
-def test_bad_settings_give_clear_messages(views, call, message):
-    with pytest.raises(una_fast.InputError, match=message):
+def test_bad_settings_are_named(views, call, named):
+    with pytest.raises(una_fast.InputError, match=named):
         call(views)
 
 

@@ -85,12 +85,12 @@ def test_a_pickled_collator_keeps_its_epoch(una):
     assert_equal(other(ROWS), collator(ROWS))
 
 
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda una: RowCollator(una_fast.Augmenter(una.index)), r"give Augmenter\(index, tokenizer=AutoTokenizer"),
-    (lambda una: RowCollator(una, positive="row"), "positive='row': give 'same', None, or the number of rows"),
-    (lambda una: PlainRowCollator(una)([999]), "999 .* is not a row of the index"),
-    (lambda una: RowCollator(una, max_length=2)([0]), "max_length=2"),
+@pytest.mark.parametrize(("call", "named"), [
+    (lambda una: RowCollator(una_fast.Augmenter(una.index)), "tokenizer="),
+    (lambda una: RowCollator(una, positive="row"), "^positive='row'"),
+    (lambda una: PlainRowCollator(una)([999]), "999"),
+    (lambda una: RowCollator(una, max_length=2)([0]), "^max_length=2"),
 ])  # fmt: skip
-def test_bad_input_gives_clear_messages(una, call, message):
-    with pytest.raises(una_fast.InputError, match=message):
+def test_bad_input_is_named(una, call, named):
+    with pytest.raises(una_fast.InputError, match=named):
         call(una)

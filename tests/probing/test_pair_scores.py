@@ -141,35 +141,32 @@ def test_each_sentence_is_encoded_once_and_its_cosines_are_correct():
     assert scores.threshold == pytest.approx(1 / np.sqrt(2)) and scores.recall == 1 and scores.auc == 0.5
 
 
-def test_bad_pairs_give_clear_messages():
-    for pairs, share, message in (
-        ([("a", "b", 2)], 0.05, "label 2: must be 1"),
-        ([("a", "b")], 0.05, r"pairs: \('a', 'b'\): must be \(sentence1, sentence2, label\)"),
-        ([("a", None, 1)], 0.05, "pairs: .*None.*: must be"),
-        (["ab1"], 0.05, "pairs: 'ab1': must be"),
-        ([("a", "b", 1)], "x", "share='x': must be at least 0"),
-        ([("a", "b", 1)], 0.05, "1 pairs, 1 of label 1: give pairs of label 1 and pairs of label 0"),
-        ([("a", "b", 1)], 1, "share=1: must be at least 0 and below 1"),
-    ):
-        with pytest.raises(una_fast.InputError, match=message):
-            una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs, share)
+@pytest.mark.parametrize(("pairs", "share", "named"), [
+    ([("a", "b", 2)], 0.05, "label 2"), ([("a", "b")], 0.05, r"^pairs: \('a', 'b'\)"),
+    ([("a", None, 1)], 0.05, "^pairs: .*None"), (["ab1"], 0.05, "^pairs: 'ab1'"),
+    ([("a", "b", 1)], "x", "^share='x'"), ([("a", "b", 1)], 1, "^share=1"),
+    ([("a", "b", 1)], 0.05, "1 pairs, 1 of label 1"),
+])  # fmt: skip
+def test_bad_pairs_are_named(pairs, share, named):
+    with pytest.raises(una_fast.InputError, match=named):
+        una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs, share)
 
 
 def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
     table, tabs = tmp_path / "pairs.csv", tmp_path / "pairs.tsv"
-    table.write_text('label,sentence2,other,sentence1\n1,"b, ""c""",x,a\n0,d,x,a\n')
+    table.write_text('\ufefflabel,sentence2,other,sentence1\n1,"b, ""c""",x,a\n0,d,x,a\n', encoding="utf-8")
     assert read_pairs(table) == [("a", 'b, "c"', 1, ""), ("a", "d", 0, "")]
     tabs.write_text('sentence1\tsentence2\tlabel\tgroup\na\t"b\t1\tg\n')
     assert read_pairs(tabs) == [("a", '"b', 1, "g")]
-    for text, message in (
-        ("", "its first line has no column 'sentence1'"),
-        ("sentence1\tsentence2\tlabel\na\tb\n", r"pairs\.tsv, line 2: fewer cells"),
-        ("sentence1\tsentence2\tlabel\n\na\tb\tyes\n", r"pairs\.tsv, line 3: label 'yes': must be 1"),
-    ):
-        tabs.write_text(text)
-        with pytest.raises(una_fast.InputError, match=message):
-            read_pairs(tabs)
-    with pytest.raises(una_fast.InputError, match=r"none\.tsv cannot be read: No such file"):
+    for path, text, named in (
+        (tabs, "", "'sentence1'"), (tabs, "sentence1\tsentence2\tlabel\na\tb\n", r"pairs\.tsv, line 2"),
+        (tabs, "sentence1\tsentence2\tlabel\n\na\tb\tyes\n", r"pairs\.tsv, line 3: .*'yes'"),
+        (table, 'sentence1,sentence2,label\n"a"b,c,1\n', r"pairs\.csv"),
+    ):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(una_fast.InputError, match=named):
+            read_pairs(path)
+    with pytest.raises(una_fast.InputError, match=r"none\.tsv"):
         read_pairs(tmp_path / "none.tsv")
 
 
@@ -177,16 +174,13 @@ def test_pairs_are_read_from_parquet(tmp_path):
     file, columns = tmp_path / "pairs.parquet", {"sentence1": ["a", "c"], "sentence2": ["b", "d"], "label": [1, 0]}
     pq.write_table(pa.table({**columns, "group": ["g", None]}), file)
     assert read_pairs(file) == [("a", "b", 1, "g"), ("c", "d", 0, "")]
-    for table, message in (
-        ({"sentence1": ["a"]}, r"pairs\.parquet: .* no column 'sentence2'"),
-        ({**columns, "label": [1, 2]}, r"pairs\.parquet, line 2: label '2': must be 1"),
-        ({**columns, "sentence2": ["b", None]}, r"pairs\.parquet, line 2: fewer cells"),
-    ):
+    wrong = [({"sentence1": ["a"]}, ": .*'sentence2'"), ({**columns, "label": [1, 2]}, ", line 2: .*'2'")]
+    for table, named in [*wrong, ({**columns, "sentence2": ["b", None]}, ", line 2")]:
         pq.write_table(pa.table(table), file)
-        with pytest.raises(una_fast.InputError, match=message):
+        with pytest.raises(una_fast.InputError, match=f"pairs.parquet{named}"):
             read_pairs(file)
     file.write_text("no table")
-    with pytest.raises(una_fast.InputError, match=r"pairs\.parquet cannot be read"):
+    with pytest.raises(una_fast.InputError, match=r"pairs\.parquet"):
         read_pairs(file)
 
 
@@ -245,15 +239,6 @@ def test_the_printed_threshold_is_rounded_up_so_that_no_more_near_misses_pass():
 def test_a_text_with_a_zero_vector_has_cosine_0():
     scores = una_fast.score_pairs(lambda texts: [[len(text), 0] for text in texts], [("", "b", 1), ("a", "c", 0)])
     assert scores.cosines.tolist() == [0.0, 1.0]
-
-
-def test_files_with_a_byte_order_mark_are_read_and_malformed_quotes_are_refused(tmp_path):
-    table = tmp_path / "pairs.csv"
-    table.write_bytes("\ufeffsentence1,sentence2,label\na,b,1\n".encode())
-    assert read_pairs(table) == [("a", "b", 1, "")]
-    table.write_text('sentence1,sentence2,label\n"a"b,c,1\n')
-    with pytest.raises(una_fast.InputError, match=r"pairs\.csv cannot be read: .*expected after"):
-        read_pairs(table)
 
 
 def test_a_group_called_all_does_not_replace_the_row_of_all_pairs():

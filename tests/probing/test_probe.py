@@ -110,8 +110,6 @@ def test_each_edit_is_probed_on_the_sentences_that_it_fits():
         assert len(one.near_misses) == len(pairs) == len({*pairs})
     with pytest.warns(una_fast.InputWarning, match="edits: swap fits 0 sentences: left out"):
         assert una_fast.probe(letters, una_fast.build_index(["a b", "d e"]), edits=["swap"]).edits == ()
-    with pytest.raises(una_fast.InputError, match="no edit is called 'numbr'"):
-        una_fast.probe(letters, index, edits=["numbr"])
 
 
 def test_a_seed_fixes_the_sample_and_a_short_text_is_used_completely(index):
@@ -123,18 +121,17 @@ def test_a_seed_fixes_the_sample_and_a_short_text_is_used_completely(index):
     assert una_fast.probe(letters, index, n=20, augmenter=own).distance > 0
 
 
-def test_bad_calls_give_clear_messages(index):
-    for arguments, message in (
-        ({"n": 1}, "n=1: must be at least 2"),
-        ({"share": 0}, "share=0: must be above 0"),
-        ({"encode": lambda texts: letters(texts)[1:]}, r"shape \(19, 26\) for 20 texts"),
-        ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "finite"),
-        ({"encode": lambda texts: np.full((len(texts), 3), 0.1, np.float32)}, "gives all 20 sentences the same vector"),
-        ({"encode": lambda texts: ["a"] * len(texts)}, "encode returned list: it must return an array of numbers"),
-        ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence with a near-miss: at least 2"),
-    ):
-        with pytest.raises(una_fast.InputError, match=message):
-            una_fast.probe(**{"encode": letters, "index": index, "n": 20, **arguments})
+@pytest.mark.parametrize(("arguments", "named"), [
+    ({"n": 1}, "^n=1"), ({"share": 0}, "^share=0"),
+    ({"encode": lambda texts: letters(texts)[1:]}, r"\(19, 26\) for 20"),
+    ({"encode": lambda texts: np.full((len(texts), 3), np.nan)}, "encode.* finite"),
+    ({"encode": lambda texts: np.full((len(texts), 3), 0.1, np.float32)}, "encode .* same vector"),
+    ({"encode": lambda texts: ["a"] * len(texts)}, "encode .* list"),
+    ({"index": una_fast.build_index(["a b", "", " "])}, "1 sentence "), ({"edits": ["numbr"]}, "'numbr'"),
+])  # fmt: skip
+def test_bad_calls_are_named(index, arguments, named):
+    with pytest.raises(una_fast.InputError, match=named):
+        una_fast.probe(**{"encode": letters, "index": index, "n": 20, **arguments})
 
 
 def test_the_command_prints_and_stores_the_figures(corpus, tiny_model, tmp_path, capsys):

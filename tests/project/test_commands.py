@@ -28,52 +28,34 @@ for module, *arguments in json.loads(sys.argv[1]):
 print("heavy", *({"scipy", "sklearn", "torch", "transformers"} & sys.modules.keys()))
 """
 REFUSED = {
-    "train.ddp": (["--corpus", "c", "--model", "m", "--output", "o", "--bach-size", "8"], "did you mean --batch-size?"),
-    "train.evaluate": (["--model", "m", "--tasks", "STS17"], "did you mean STS16?"),
-    "train.generate": (["paraphrase", "--beans", "4"], "did you mean --beams?"),
-    "train.report": (["nowhere"], "nowhere: no such folder"),
-    "train.download": (["--to", "x", "--only", "all"], "--only is 'all': choose from wiki, "),
+    "train.ddp": (["--corpus", "c", "--model", "m", "--output", "o", "--bach-size", "8"], "--batch-size?"),
+    "train.evaluate": (["--model", "m", "--tasks", "STS17"], "STS16?"),
+    "train.generate": (["paraphrase", "--beans", "4"], "--beams?"),
+    "train.report": (["nowhere"], "nowhere: "),
+    "train.download": (["--to", "x", "--only", "all"], "--only is 'all'"),
 }
 TO_TEXT, COMPARED, NEGATIVES = "--corpus c.txt --output o.txt", "--model m --corpus c", "negatives --index I"
-MISTAKES = {  # module: {arguments of a wrong call: its message}
-    "train.evaluate": {
-        "": "--model is missing: give the encoder to score",
-        "--model m more": "unrecognized arguments: more (see --help)",
-    },
-    "train.report.__main__": {"--output": "--output: expected one argument"},
-    "train.compare": {
-        COMPARED: "--output is missing: give the folder for the runs",
-        f"{COMPARED} --output o --seed 3": "unknown option --seed: did you mean --seeds?",
-    },
+MISTAKES = {  # module: {arguments of a wrong call: what its message names}
+    "train.evaluate": {"": "--model", "--model m more": "more"},
+    "train.report.__main__": {"--output": "--output"},
+    "train.compare": {COMPARED: "--output", f"{COMPARED} --output o --seed 3": "--seeds?"},
     "train.generate": {
-        "": "KIND is missing: give the kind of text",
-        "parafrase": "KIND is 'parafrase': choose from paraphrase, back-translation",
-        f"paraphrase {TO_TEXT}": "--model is missing: a paraphrase needs pegasus, t5, or a seq2seq model by name",
-        "paraphrase --model t5": "--corpus is missing",
-        "paraphrase --model t5 --corpus c.txt --output o.tsv": "ends in .txt",
-        f"paraphrase {TO_TEXT} --beams 101": "--beams is 101",
-        f"back-translation {TO_TEXT} --model t5": "--model t5: a back-translation needs opus-mt-fr, or two",
-        f"paraphrase {TO_TEXT} --model a b": "--model a b: a paraphrase needs",
+        "": "KIND", "parafrase": "paraphrase, back-translation", f"paraphrase {TO_TEXT}": "--model",
+        "paraphrase --model t5": "--corpus", "paraphrase --model t5 --corpus c.txt --output o.tsv": ".txt",
+        f"paraphrase {TO_TEXT} --beams 101": "--beams is 101", f"paraphrase {TO_TEXT} --model a b": "--model a b",
+        f"back-translation {TO_TEXT} --model t5": "--model t5",
     },
     "una_fast_cli.__main__": {
-        "idnex": "unknown command 'idnex': did you mean index?",
-        "xyz": "unknown command 'xyz': choose from train, evaluate",
-        "probe --model m": "--corpus or --pairs is missing: give the file of your text, or of your labelled pairs",
-        "probe --model m --corpus c.txt --edits numbr": "no edit is called 'numbr': did you mean number?",
-        "probe --model a b c --pairs p.tsv": "--model: 3 encoders: give one, or two to compare",
-        "negatives": "--index is missing",
-        f"{NEGATIVES} --betta 1": "unknown option --betta: did you mean --beta?",
-        f"{NEGATIVES} --output x.csv": "--output x.csv: must be a NAME.jsonl, because JSON lines are written",
-        NEGATIVES: "I: not a saved index (no such folder); give the folder of one",
-        "index c.txt": "--output is missing: give the folder",
-        "index --output f": "FILE is missing: give the files of text",
-        "index c.txt --output f": "c.txt: no such file",
-        "index c.txt --output f --max-sentence-bytes -1": "--max-sentence-bytes is -1: it must be at",
-        "index c.txt --output memory://i": "--output memory://i: is an address",
-        "train --demo --output s3://bucket/run": "--output s3://bucket/run: is an address",
-        "report run --output file:///r.html": "--output file:///r.html: is an address",
+        "idnex": "index?", "xyz": "'xyz'", "probe --model m": "--corpus or --pairs",
+        "probe --model m --corpus c.txt --edits numbr": "number?", "probe --model a b c --pairs p.tsv": "--model",
+        "negatives": "--index", f"{NEGATIVES} --betta 1": "--beta?", f"{NEGATIVES} --output x.csv": "--output x.csv",
+        NEGATIVES: "I: ", "index c.txt": "--output", "index --output f": "FILE", "index c.txt --output f": "c.txt",
+        "index c.txt --output f --max-sentence-bytes -1": "--max-sentence-bytes is -1",
+        "index c.txt --output memory://i": "--output memory://i",
+        "train --demo --output s3://bucket/run": "--output s3://bucket/run",
+        "report run --output file:///r.html": "--output file:///r.html",
     },
-}
+}  # fmt: skip
 
 
 def python(code: str, *arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
@@ -105,7 +87,7 @@ def test_help_names_the_command_and_its_page(words, capsys):
 
 
 @pytest.mark.parametrize(("module", "words"), [(module, words) for module, said in MISTAKES.items() for words in said])
-def test_a_wrong_call_gives_one_clear_message_and_exit_code_2(module, words, capsys, tmp_path, monkeypatch):
+def test_a_wrong_call_gives_one_line_and_exit_code_2_and_writes_nothing(module, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = importlib.import_module(module).main(words.split())
     said = capsys.readouterr()

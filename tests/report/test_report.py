@@ -144,7 +144,7 @@ def test_a_run_with_an_invalid_file_is_refused(tmp_path):
         ("run.json", "{"),
     ):
         (folder / name).write_text(content)
-        with pytest.raises(InputError, match=f"{name}.* cannot be read"):
+        with pytest.raises(InputError, match=name):
             read_run(folder)
 
 

@@ -98,29 +98,29 @@ def shouting() -> PreTrainedTokenizerBase:
 
 with_types = partial(setting, "model_input_names", [*NAMES, "token_type_ids"])
 REFUSED = {
-    "a name": (lambda: "bert-base-uncased", "tokenizer: is str, must be a Hugging Face tokenizer"),
-    "no padding": (lambda: llama3(pad_token=None), "no padding token: .* tokenizer.pad_token = tokenizer.eos_token"),
-    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "returns no attention mask: add 'attention_mask'"),
-    "dropout": (with_dropout, "dropout 0.1 gives a text different ids"),
+    "a name": (lambda: "bert-base-uncased", "^tokenizer: is str"),
+    "no padding": (lambda: llama3(pad_token=None), "tokenizer.pad_token"),
+    "no mask": (lambda: setting("model_input_names", ["input_ids"]), "'attention_mask'"),
+    "dropout": (with_dropout, "dropout 0.1"),
 }
 BY_TEXT = {
-    "slow": (CanineTokenizer, "CanineTokenizer is a slow"),
-    "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side is 'left'"),
-    "types of padding": (lambda: setting("_pad_token_type_id", 3, with_types), "pads token_type_ids with 3"),
-    "types of text": (lambda: framed("$A:1 </s>:2"), "more than special tokens of type 0 before and after"),
-    "token with space": (lambda: with_token("new york", roberta), "its added token 'new york' contains or tests"),
-    "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), r"pre-tokenizer \(Digits\) is not known"),
-    "SuperBPE": (superbpe, r"pre-tokenizer \(Split then ByteLevel\) is not known"),
-    "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel. is not known"),
-    "what the expression matches removed": (lambda: split_by(LLAMA3, "removed"), "Split then ByteLevel. is not known"),
-    "two expressions": (lambda: split_by(LLAMA3, use_regex=True), "Split then ByteLevel. is not known"),
-    "unigrams of one word": (lambda: changed(xlm_roberta, normalizer=None, pre_tokenizer=UNSPLIT), r"\(Metaspace\) is"),
-    "byte-level words of one word": (lambda: changed(pre_tokenizer=UNSPLIT), r"\(Metaspace\) is not known"),
-    "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), r"\(Split\) is not known"),
-    "a merge across a space, Llama 2": (lambda: with_merge_across_a_space(llama2), r"\(Metaspace\) is not known"),
-    "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "normaliser has the step.*Prepend"),
-    "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "normaliser has the step.*Replace"),
-    "space stripped": (lambda: changed(normalizer=normalizers.Replace("x", " ")), "normaliser has the step.*Replace"),
+    "slow": (CanineTokenizer, "CanineTokenizer"),
+    "left truncation": (lambda: setting("truncation_side", "left"), "truncation_side"),
+    "types of padding": (lambda: setting("_pad_token_type_id", 3, with_types), "token_type_ids"),
+    "types of text": (lambda: framed("$A:1 </s>:2"), "special tokens"),
+    "token with space": (lambda: with_token("new york", roberta), "'new york'"),
+    "digits": (lambda: changed(pre_tokenizer=pre_tokenizers.Digits()), "Digits"),
+    "SuperBPE": (superbpe, "Split then ByteLevel"),
+    "another expression": (lambda: split_by(LLAMA3.replace("{1,3}", "{1,2}")), "Split then ByteLevel"),
+    "what the expression matches removed": (lambda: split_by(LLAMA3, "removed"), "Split then ByteLevel"),
+    "two expressions": (lambda: split_by(LLAMA3, use_regex=True), "Split then ByteLevel"),
+    "unigrams of one word": (lambda: changed(xlm_roberta, normalizer=None, pre_tokenizer=UNSPLIT), "Metaspace"),
+    "byte-level words of one word": (lambda: changed(pre_tokenizer=UNSPLIT), "Metaspace"),
+    "a merge across a space, Gemma": (lambda: with_merge_across_a_space(gemma), "Split"),
+    "a merge across a space, Llama 2": (lambda: with_merge_across_a_space(llama2), "Metaspace"),
+    "space prepended": (lambda: changed(normalizer=normalizers.Prepend("▁")), "Prepend"),
+    "space replaced": (lambda: changed(normalizer=normalizers.Replace(" ", "▁")), "Replace"),
+    "space stripped": (lambda: changed(normalizer=normalizers.Replace("x", " ")), "Replace"),
     "more than its pipeline": (shouting, "the ids of the text"),
 }
 
@@ -131,20 +131,20 @@ def index():
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_unusable_tokenizer_is_refused_with_a_remedy(case, index):
-    make, message = REFUSED[case]
-    with pytest.raises(InputError, match=message) as caught:
+def test_an_unusable_tokenizer_is_refused(case, index):
+    make, named = REFUSED[case]
+    with pytest.raises(InputError, match=named) as caught:
         una_fast.TokenIds(index, make())
     assert not isinstance(caught.value, NotByWordError)
 
 
 @pytest.mark.parametrize("case", BY_TEXT)
 def test_any_other_tokenizer_encodes_whole_texts_after_one_warning(case, index):
-    make, message = BY_TEXT[case]
+    make, named = BY_TEXT[case]
     tokenizer = make()
-    with pytest.warns(InputWarning, match=f"{message}.*us or more per sentence") as caught:
+    with pytest.warns(InputWarning, match=f"{named}.* per sentence") as caught:
         una = una_fast.Augmenter(index, beta=0.9, tokenizer=tokenizer)
-    assert sum("us or more per sentence" in str(one.message) for one in caught) == 1
+    assert sum(" per sentence" in str(one.message) for one in caught) == 1
     assert not una.tokens.by_word
     rows = [*range(len(TEXTS) - 1, -1, -1), 3, 3]
     assert_ids(una.tokens.anchor_ids(rows, 12), tokenizer, [TEXTS[row] for row in rows], 12)
@@ -154,7 +154,7 @@ def test_any_other_tokenizer_encodes_whole_texts_after_one_warning(case, index):
 def test_a_tokenizer_that_does_not_truncate_is_refused(index):
     with pytest.warns(InputWarning):
         tokens = una_fast.TokenIds(index, framed("$A $A"))
-    with pytest.raises(InputError, match="truncation and padding to 12 ids it returns 16 for "):
+    with pytest.raises(InputError, match="12 ids .* 16"):
         tokens.anchor_ids([0], 12)
 
 
@@ -228,6 +228,6 @@ def test_ids_are_exact_for_cases_that_the_fuzzer_found(case):
     for surface in ("kept", "paper"):
         index = una_fast.build_index(texts * 3, word_tokenizer=words)
         una = una_fast.Augmenter(index, beta=0.6, radius="60%", tokenizer=tokenizer, surface=surface)
-        for epoch in range(30):
+        for epoch in range(10):
             for length in (6, 30):
                 assert_ids(una.token_ids(rows, epoch, length), tokenizer, una.texts(rows, epoch), length)

@@ -38,7 +38,20 @@ NASTY = [
 ]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+FAST = {
+    "bert_uncased",
+    "roberta",
+    "xlm_roberta",
+    "deberta",
+    "llama3",
+    "gemma",
+    "llama2",
+}  # one of each kind of pipeline
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in FAMILIES]
+)
 def tokenizer(request):
     return FAMILIES[request.param]()
 

@@ -70,20 +70,14 @@ def test_rows_may_have_any_type_and_order(tokens, form):
     assert tokens.anchor_ids([])["input_ids"].shape == (0, 32)
 
 
-@pytest.mark.parametrize(("rows", "length", "message"), [
-    ([0, -1], 32, r"rows: -1 \(at position 1\) is not a row of the index: give 0 to 204"),
-    ([205], 32, r"rows: 205 \(at position 0\)"),
-    ([0.5], 32, "rows: got float64"),
-    ([True], 32, "rows: got bool"),
-    (["a text"], 32, r"rows: got <U6 .*: must be a list or array of integers; for text call augment\(\[...\]\)"),
-    ("a sentence", 32, "for text call augment"),
-    ([[0, 1]], 32, r"rows: got int64 of shape \(1, 2\)"),
-    (3, 32, r"shape \(\)"),
-    ([0], 2, "max_length=2: must be at least 3, for 2 special tokens"),
-    ([0], 32.0, "max_length=32.0: give an integer"),
+@pytest.mark.parametrize(("rows", "length", "named"), [
+    ([0, -1], 32, r"^rows: -1 .* 1\).* 0 to 204"), ([205], 32, "^rows: 205"), ([0.5], 32, "^rows: got float64"),
+    ([True], 32, "^rows: got bool"), (["a text"], 32, "^rows: .*augment"), ("a sentence", 32, "^rows: .*augment"),
+    ([[0, 1]], 32, r"^rows: .*\(1, 2\)"), (3, 32, r"^rows: .*\(\)"), ([0], 2, "^max_length=2: .* 3"),
+    ([0], 32.0, "^max_length=32.0"),
 ])  # fmt: skip
-def test_invalid_rows_and_lengths_are_refused(tokens, rows, length, message):
-    with pytest.raises(InputError, match=message):
+def test_invalid_rows_and_lengths_are_refused(tokens, rows, length, named):
+    with pytest.raises(InputError, match=named):
         tokens.anchor_ids(rows, max_length=length)
 
 
@@ -93,17 +87,17 @@ def test_out_is_filled_and_returned(tokens):
     assert_equal(out, tokens.anchor_ids([3, 1, 4, 1], max_length=16))
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    (lambda out: out.pop("token_type_ids"), r"out: has \['attention_mask', 'input_ids'\], must have \['atten"),
-    (lambda out: out.update(input_ids=out["input_ids"].int()), r"out\['input_ids'\]: is torch.int32"),
-    (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"of shape \(2, 31\) on cpu, must be"),
-    (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "contiguous, on the CPU"),
-    (lambda out: out.update(input_ids=out["input_ids"].to("meta")), "contiguous, on the CPU"),
+@pytest.mark.parametrize(("change", "named"), [
+    (lambda out: out.pop("token_type_ids"), "token_type_ids"),
+    (lambda out: out.update(input_ids=out["input_ids"].int()), "input_ids.* torch.int32"),
+    (lambda out: out.update(attention_mask=torch.zeros(2, 31).long()), r"attention_mask.* \(2, 31\)"),
+    (lambda out: out.update(input_ids=torch.zeros(32, 2).long().T), "input_ids.* contiguous"),
+    (lambda out: out.update(input_ids=out["input_ids"].to("meta")), "input_ids.* on meta"),
 ])  # fmt: skip
-def test_an_out_that_does_not_fit_is_refused(tokens, change, message):
+def test_an_out_that_does_not_fit_is_refused(tokens, change, named):
     out = tokens.anchor_ids([0, 1])
     change(out)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=f"^out.*{named}"):
         tokens.anchor_ids([0, 1], out=out)
 
 
@@ -132,7 +126,7 @@ def test_a_tokenizer_without_its_unknown_token_is_refused(saved):
     model = Tokenizer(models.WordPiece({"[PAD]": 0, "a": 1}, unk_token="[UNK]"))
     model.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     broken = PreTrainedTokenizerFast(tokenizer_object=model, pad_token="[PAD]")
-    with pytest.raises(InputError, match=r"tokenizer: it cannot encode a text \(.*\[UNK\]"):
+    with pytest.raises(InputError, match=r"^tokenizer.*\[UNK\]"):
         TokenIds(una_fast.load_index(saved), broken)
 
 

@@ -19,7 +19,7 @@ def test_an_encoder_that_cannot_be_compiled_is_refused(tiny_model, monkeypatch):
         raise errors.pop(0)
 
     monkeypatch.setattr(torch, "compile", lambda run, **how: refuse)
-    with pytest.raises(InputError, match="cannot compile this encoder: no C[+]{2} compiler: leave the option out$"):
+    with pytest.raises(InputError, match="no C[+]{2} compiler"):
         train(tiny_model, compile="on")
     with pytest.raises(torch.OutOfMemoryError):  # ends the rank
         train(tiny_model, compile="on")

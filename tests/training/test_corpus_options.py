@@ -52,7 +52,7 @@ def test_paraphrases_in_several_files_count_as_one_file(tmp_path, tiny_model, gi
         assert [Path(source["name"]).name for source in index.sources] == ["corpus.txt", "a.txt", "b.txt"]
         with (split / "b.txt").open("a") as file:
             file.write("one more\n")
-        with pytest.raises(InputError, match=r": has 71 sentences and the corpus 70: line i of one"):
+        with pytest.raises(InputError, match="71 sentences .* 70"):
             prepared({**values, "index": str(tmp_path / "second")})
 
 
@@ -77,7 +77,7 @@ def test_quoting_is_an_option(tmp_path, tiny_model, quoting, sentences):
 
 def test_the_longest_document_is_an_option(tmp_path, tiny_model):
     values = options(tmp_path, tiny_model, max_sentence_bytes=50)
-    with pytest.raises(InputError, match=r"longer than 50 bytes: .*--max-sentence-bytes"):
+    with pytest.raises(InputError, match="50 bytes.*--max-sentence-bytes"):
         prepared(values)
     assert prepared({**values, "max_sentence_bytes": 0})[2]["sentences"] == 70
 
@@ -96,7 +96,7 @@ def test_further_sources_of_an_index_only_provide_words(tmp_path, tiny_model, pa
     blank = {"blank": 2, "blank_paraphrases": 1 if paraphrases else 0}
     assert counts.items() >= {"sentences": 70, "trained_on": 67 if paraphrases else 68, **blank}.items()
     assert len(rows) == counts["trained_on"] and not {5, 11, *((30,) if paraphrases else ())} & {*rows}
-    with pytest.raises(InputError, match="made from another corpus"):
+    with pytest.raises(InputError, match="another corpus"):
         prepared({**values, "corpus": (str(tmp_path / "big.txt"),), "paraphrases": ""})
 
 
@@ -145,15 +145,15 @@ def test_the_fingerprint_contains_the_neighbours(fingerprinted):
     assert first_difference(one, other)[0] == "neighbours"
 
 
-@pytest.mark.parametrize(("made", "asked", "message"), [
-    ({}, {"lowercase": False}, "was made with --lowercase: give it here too, or name a new folder"),
+@pytest.mark.parametrize(("made", "asked", "named"), [
+    ({}, {"lowercase": False}, "--lowercase"),
     ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "shlex:split"}, ""),
-    ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "made by a word tokenizer other than"),
-    ({"word_tokenizer": "whitespace"}, {}, "its words were made by 'whitespace'"),
+    ({"word_tokenizer": "shlex:split"}, {"word_tokenizer": "builtins:list"}, "word tokenizer"),
+    ({"word_tokenizer": "whitespace"}, {}, "'whitespace'"),
 ])  # fmt: skip
-def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, message):
+def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, named):
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
-    with pytest.raises(InputError, match=message) if message else contextlib.nullcontext():
+    with pytest.raises(InputError, match=named) if named else contextlib.nullcontext():
         assert open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
 
 
@@ -176,14 +176,12 @@ def test_positives_come_from_the_augmentation_of_that_name(tiny_model, tmp_path,
     assert not torch.equal(positives["input_ids"], anchors["input_ids"])
 
 
-@pytest.mark.parametrize(("given", "message"), [
+@pytest.mark.parametrize(("given", "named"), [
     ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
     ({"augment": "near-misses", "word_lists": "none.txt"}, "word_lists: none.txt"),
-    ({"augment": "una", "word_lists": "none.txt"}, "una uses no word lists"),
-    ({"augment": "none", "word_lists": "none.txt"}, "none uses no word lists"),
-    ({"augment": "near-misses", "edits": "numbr:2"}, "did you mean number"),
+    ({"augment": "una", "word_lists": "none.txt"}, "una"), ({"augment": "none", "word_lists": "none.txt"}, "none"),
+    ({"augment": "near-misses", "edits": "numbr:2"}, "number"),
 ])  # fmt: skip
-def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, message):
-    values = options(tmp_path, tiny_model, **given)
-    assert message in refused(values)
+def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, named):
+    assert named in refused(options(tmp_path, tiny_model, **given))
     assert not (tmp_path / "index").exists()

@@ -172,7 +172,7 @@ def test_after_a_failed_capture_steps_run_eagerly_or_the_run_ends(encoder_of, ma
 
     monkeypatch.setattr(torch.amp.GradScaler, "step", fail)
     if not isinstance(error, torch.OutOfMemoryError):
-        with pytest.raises(InputError, match="cannot capture a step: not permitted: give --compile off$"):
+        with pytest.raises(InputError, match="not permitted: .*--compile off$"):
             train(encoder_of, "graphs")
         return
     monkeypatch.setattr(Graphs, "close", lambda self, plain=Graphs.close: (plain(self), made.clear()))

@@ -136,15 +136,14 @@ def test_the_loss_of_one_sentence_is_finite(name, n_views):
     assert math.isfinite(value.item()) and views.grad.isfinite().all()
 
 
-@pytest.mark.parametrize(("name", "n_views", "temperature", "message"), [
-    ("pairs", 3, 0.05, r"pairs accepts 2 or 4 views, as \(views, sentences, width\), but got shape \(3, 2, "),
-    ("decoupled", 1, 0.05, r"decoupled accepts .* got shape \(1, 2, 9\)"),
-    ("triplet", 4, 0.05, "triplet accepts 2 or 3 views"),
-    ("simcse", 3, 0.05, "simcse accepts 2 views"),
-    *[(name, 2, tau, r"temperature=.*: must be above 0") for name in LOSSES if name != "margin" for tau in (0, -1.0)],
+@pytest.mark.parametrize(("name", "n_views", "temperature", "named"), [
+    ("pairs", 3, 0.05, r"pairs accepts 2 or 4 .* \(3, 2, "),
+    ("decoupled", 1, 0.05, r"decoupled accepts .* \(1, 2, 9\)"),
+    ("triplet", 4, 0.05, "triplet accepts 2 or 3 "), ("simcse", 3, 0.05, "simcse accepts 2 "),
+    *[(name, 2, tau, "^temperature=") for name in LOSSES if name != "margin" for tau in (0, -1.0)],
 ])  # fmt: skip
-def test_errors_of_a_loss_name_the_valid_arguments(name, n_views, temperature, message):
-    with pytest.raises(InputError, match=message):
+def test_errors_of_a_loss_name_the_valid_arguments(name, n_views, temperature, named):
+    with pytest.raises(InputError, match=named):
         loss(name, embeddings(n_views, 2), temperature)
 
 

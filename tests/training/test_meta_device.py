@@ -251,10 +251,8 @@ def test_a_run_that_exceeds_the_memory_is_warned_before_it_starts(capsys, monkey
         monkeypatch.setattr(torch, "empty_like", allocated.append)
         trainer.try_memory()
         assert not allocated  # AdamW has its moments, as after --resume
-    assert capsys.readouterr().err == (
-        "GPU memory: too small for a step in which all texts have --max-length 32 tokens: give --grad-cache 128, "
-        "--precision bf16, a lower --batch-size or a lower --max-length\n"
-    )
+    (said,) = capsys.readouterr().err.splitlines()
+    assert "--grad-cache 128, --precision bf16" in said
 
 
 def full(*args, **named):
@@ -266,11 +264,7 @@ def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_mo
     """One of several ranks does not wait for the others to leave the group."""
     plain = Trainer.step
     monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))
-    sentence = (
-        "the GPU's memory is full: give --grad-cache 4, --precision bf16, a lower --batch-size or a lower --max-length "
-        "(CUDA out of memory. Tried to allocate 2 GiB.)"
-    )
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError, match="--grad-cache 4, --precision bf16, .*--batch-size .*--max-length .*2 GiB"):
         if world == 1:
             train_here(options(tmp_path, tiny_model))
         monkeypatch.setattr("train.launch.run.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
@@ -278,4 +272,3 @@ def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_mo
         monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: pytest.fail("waits for the others"))
         with process_group(Run(device="cpu", batch_size=8, precision="fp32")):
             full()
-    assert str(refused.value) == sentence

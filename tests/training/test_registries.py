@@ -70,14 +70,13 @@ def own(tmp_path, monkeypatch) -> Iterator[Path]:
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize(("path", "message"), [
-    ("no_such:thing", "'no_such:thing': module 'no_such' not found: give one in the folder"),
-    ("own_parts:thing", r"'own_parts:thing': the module own_parts \(.*own_parts.py\) has no 'thing'"),
-    ("broken:thing", "'broken:thing' cannot be imported: .*broken.py, line 2: OSError: no disk"),
-    ("own_parts:", "'own_parts:' is not an import path: write MODULE:NAME"),
+@pytest.mark.parametrize(("path", "named"), [
+    ("no_such:thing", "'no_such'"), ("own_parts:thing", "own_parts.py.* 'thing'"),
+    ("broken:thing", "broken.py, line 2"),
+    ("own_parts:", "MODULE:NAME"),
 ])  # fmt: skip
-def test_a_path_that_cannot_be_imported_gets_a_clear_error_message(own, path, message):
-    with pytest.raises(InputError, match=message):
+def test_a_path_that_cannot_be_imported_is_named(own, path, named):
+    with pytest.raises(InputError, match=f"^'{path}'.*{named}"):
         import_object(path)
 
 
@@ -126,27 +125,24 @@ def test_a_loss_with_a_start_parameter_gets_the_initial_embeddings(own):
 
 
 def test_a_loss_that_is_not_a_single_number_is_refused(own, tiny_model):
-    for name, said in (("of_each", "a tensor of shape (8,): it must"), ("number", "0.5: it must return a tensor")):
-        values = small_options(own, tiny_model, loss=f"own_parts:{name}", output=str(own / name))
-        assert f"--loss: the function returned {said}" in refused(values)
+    for name, returned in (("of_each", "shape (8,)"), ("number", "0.5")):
+        said = refused(small_options(own, tiny_model, loss=f"own_parts:{name}", output=str(own / name)))
+        assert said.startswith("--loss") and returned in said
 
 
 def test_a_loss_without_negatives_has_none_by_default(own, tiny_model):
     run = PreparedRun(make_run(small_options(own, tiny_model, augment=None, loss="own_parts:alone"))).run
     assert run.augment == "none"
-    with pytest.raises(InputError, match="--loss own_parts:alone uses no negatives"):
+    with pytest.raises(InputError, match="--loss own_parts:alone"):
         PreparedRun(make_run(small_options(own, tiny_model, augment="una", loss="own_parts:alone")))
 
 
-@pytest.mark.parametrize(("settings", "message"), [
-    ({"loss": "own_parts:angular"}, "'own_parts:angular': .* a loss is called as f\\(views, temperature=0.05"),
-    ({"loss": "no_such:loss"}, "'no_such:loss': module 'no_such' not found"),
-    ({"augment": "own_parts:Nothing"}, "'own_parts:Nothing': the module own_parts"),
-    ({"augment": "own_parts:margin"}, "'own_parts:margin' is not a text augmentation: derive a class"),
-    ({"positives": "own_parts:LIMIT"}, "'own_parts:LIMIT' is of type int"),
-    ({"loss": "marginal"}, "--loss is 'marginal': choose from pairs, .*, MODULE:FUNCTION"),
-    ({"augment": "eda"}, "--augment is 'eda': choose from una, near-misses, none, MODULE:CLASS"),
+@pytest.mark.parametrize(("settings", "named"), [
+    ({"loss": "own_parts:angular"}, "'own_parts:angular'.*temperature"), ({"loss": "no_such:loss"}, "'no_such:loss'"),
+    ({"augment": "own_parts:Nothing"}, "'own_parts:Nothing'"), ({"augment": "own_parts:margin"}, "'own_parts:margin'"),
+    ({"positives": "own_parts:LIMIT"}, "'own_parts:LIMIT'"), ({"loss": "marginal"}, "^--loss is 'marginal'.* pairs"),
+    ({"augment": "eda"}, "^--augment is 'eda'.* una, near-misses, none"),
 ])  # fmt: skip
-def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, message):
-    with pytest.raises(InputError, match=message):
+def test_parts_that_cannot_be_used_are_refused_before_the_corpus_is_read(own, tiny_model, settings, named):
+    with pytest.raises(InputError, match=named):
         PreparedRun(make_run(small_options(own, tiny_model, **settings)))

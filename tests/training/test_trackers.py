@@ -67,21 +67,22 @@ def test_a_resumed_run_continues_in_the_same_trackers(tmp_path, tiny_model, call
     )
 
 
-def test_a_tracker_that_fails_first_after_a_resume_is_dropped(tmp_path, tiny_model, calls, monkeypatch, capsys):
+@pytest.mark.parametrize(("fails", "stopped_at"), [(1, None), (2, 3)], ids=["first run", "after a resume"])
+def test_a_tracker_that_fails_is_dropped_and_the_run_continues(
+    tmp_path, tiny_model, calls, monkeypatch, capsys, fails, stopped_at
+):
+    """After a resume, the score of step 2 is logged again."""
     values = options(tmp_path, tiny_model, max_steps=4, eval_every=2, report_to=OWN)
-    with at_step(3, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
-        train_here(values)
-    monkeypatch.setattr(Recorded, "fails", (2,))  # the score before the resume, which is logged again
-    assert train_here({**values, "resume": True}).status == "finished"
-    assert "the run continues without it" in capsys.readouterr().err and calls[-1] == ("start", 42, 2, "the id")
-
-
-def test_a_tracker_that_fails_is_dropped_and_the_run_continues(tmp_path, tiny_model, calls, monkeypatch, capsys):
-    monkeypatch.setattr(Recorded, "fails", (1,))
-    values = options(tmp_path, tiny_model, max_steps=3, report_to=OWN)
-    assert train_here(values).status == "finished"
-    assert [call[0] for call in calls] == ["start", 0, 0]  # the score of the start, and the first step
-    assert f"warning: --report-to {OWN}: ConnectionError('no server'); the run continues" in capsys.readouterr().err
+    if stopped_at:
+        with at_step(stopped_at, lambda trainer: 1 / 0), pytest.raises(ZeroDivisionError):
+            train_here(values)
+        calls.clear()
+    monkeypatch.setattr(Recorded, "fails", (fails,))
+    assert train_here({**values, "resume": bool(stopped_at)}).status == "finished"
+    assert [call[0] for call in calls] == ["start"] + (
+        [] if stopped_at else [0, 0]
+    )  # the score of the start, and a step
+    assert f"warning: --report-to {OWN}: ConnectionError('no server')" in capsys.readouterr().err
     assert not (Path(values["output"]) / "tensorboard").exists()
 
 
@@ -104,20 +105,17 @@ def test_names_are_checked_before_training(monkeypatch):
     assert make_trackers("none") == make_trackers("") == {}
     assert [*make_trackers(f"tensorboard, {OWN},tensorboard")] == ["tensorboard", OWN]
     monkeypatch.setitem(TRACKERS, "no_such_package", Recorded)
-    for names, said in (
-        ("tensorbord", "--report-to tensorbord: unknown tracker: choose from tensorboard, wandb"),
-        ("no_such_package", "the package no_such_package is not installed: pip install no_such_package"),
-        ("no_such_module:Tracker", "'no_such_module:Tracker': module 'no_such_module' not found"),
-    ):
-        with pytest.raises(InputError, match=said):
-            make_trackers(names)
+    for name, named in (
+        ("tensorbord", "tensorboard, wandb"), ("no_such_package", "pip install no_such_package"),
+        ("no_such_module:Tracker", "'no_such_module'"), ("codecs:lookup", "codecs:lookup.*TypeError"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=named):
+            make_trackers(name)
 
 
-def test_a_tracker_that_cannot_be_created_is_refused_and_one_that_cannot_start_is_dropped(tmp_path, monkeypatch):
-    with pytest.raises(InputError, match="--report-to codecs:lookup: cannot be created: TypeError"):
-        make_trackers("codecs:lookup")
+def test_a_tracker_that_cannot_start_is_dropped(tmp_path, monkeypatch):
     monkeypatch.setattr(Recorded, "start", lambda *_: 1 / 0)
     trackers = make_trackers(OWN)
-    with pytest.warns(InputWarning, match=f"--report-to {OWN}: cannot start: ZeroDivisionError.*continues without it"):
+    with pytest.warns(InputWarning, match=f"--report-to {OWN}: .*ZeroDivisionError"):
         start_trackers(trackers, {"output": str(tmp_path)}, 0)
     assert trackers == {}

@@ -183,11 +183,6 @@ def test_neighbours_with_other_numbers_or_names_are_left_out():
     assert [(pair.first, pair.second) for pair in made if not pair.near_miss] == [(texts[0], texts[1])]
 
 
-def test_too_few_texts_are_refused():
-    with pytest.raises(InputError, match="texts: 1 given: give at least 2"):
-        PairMaker(["one"])
-
-
 @pytest.fixture
 def wordnet_folder(tmp_path):
     """Write WordNet's files with six words."""
@@ -254,20 +249,16 @@ def test_harmless_edits_are_an_augmentation():
     assert edits.augment([""]) == [""]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"edits": ["opning"]}, "no harmless edit is called 'opning': did you mean opening?"),
-        ({"most": 0}, "most=0: must be at least 1"),
-        ({"wordnet": "nowhere"}, "wordnet='nowhere'"),
-        ({"sed": 1}, "did you mean seed?"),
-    ],
-)
-def test_wrong_settings_are_refused(settings, message):
-    index = una_fast.build_index(TEXTS[:3])
-    with pytest.raises(InputError) as refused:
-        una_fast.HarmlessEdits(index, **settings)
-    assert message in str(refused.value)
+@pytest.mark.parametrize(("settings", "named"), [
+    ({"edits": ["opning"]}, "'opning'.* opening"), ({"most": 0}, "^most=0"),
+    ({"wordnet": "nowhere"}, "^wordnet='nowhere'"),
+    ({"sed": 1}, "'sed'.* seed"),
+])  # fmt: skip
+def test_wrong_settings_are_refused(settings, named):
+    with pytest.raises(InputError, match=named):
+        una_fast.HarmlessEdits(una_fast.build_index(TEXTS[:3]), **settings)
+    with pytest.raises(InputError, match="^texts: 1 "):
+        PairMaker(["one"])
 
 
 def test_a_chain_applies_each_change_once():

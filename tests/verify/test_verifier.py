@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
@@ -32,12 +32,12 @@ def encoder(tiny_model):
 @pytest.fixture(scope="module")
 def verifier(encoder):
     torch.manual_seed(0)
-    settings = VerifierSettings(encoder.digest, encoder.width, max_tokens=40, width=16, heads=2, layers=2)
-    model = settings.model()
+    small = VerifierSettings(encoder.digest, encoder.width, max_tokens=40, width=16, heads=2, layers=2)
+    model = small.model()
     with torch.no_grad():
         for weights in model.parameters():
             weights.copy_(torch.randn_like(weights).half().float())  # as they are stored
-    return Verifier.of(settings, model, encoder)
+    return Verifier.of(small, model, encoder)
 
 
 @pytest.fixture
@@ -78,6 +78,7 @@ def test_both_orders_give_the_same_bits(verifier, pairs):
     assert ((forward >= 0) & (forward <= 1)).all()
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=2, max_size=6))
 def test_padding_and_other_pairs_do_not_change_a_result(verifier, pairs):
     alone = [verifier.near_miss([pair])[0] for pair in pairs]
@@ -122,8 +123,7 @@ def test_it_abstains_where_nothing_was_learned(verifier, pair):
 
 
 def test_it_abstains_where_two_texts_share_too_few_tokens(verifier):
-    settings = replace(verifier._settings, least_shared=0.5)
-    strict = Verifier.of(settings, verifier._model, verifier._encoder)
+    strict = Verifier.of(replace(verifier._settings, least_shared=0.5), verifier._model, verifier._encoder)
     pairs = [("the cat saw", "the cat fell"), ("the cat", "the dog"), ("the the cat", "cat the saw")]
     found, expected = strict.near_miss(pairs), verifier.near_miss(pairs)  # 2 of 4, 1 of 3 and 2 of 3 tokens are shared
     assert np.allclose(found, expected * [1, 0, 1], atol=1e-5) and (expected > 0).all()
@@ -144,6 +144,7 @@ def test_accepts_is_the_threshold(verifier):
     assert verifier.accepts([]).shape == (0,) and verifier.near_miss([]).dtype == np.float32
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 30), st.floats(0, 0.9))
 def test_calibration_rejects_at_most_the_share(verifier, n, share):
     pairs = [(f"the cat {WORDS[i % 15]} {WORDS[i // 3]}", f"a dog {WORDS[i % 7]}") for i in range(n)]
@@ -154,29 +155,21 @@ def test_calibration_rejects_at_most_the_share(verifier, n, share):
     assert verifier.calibrate(pairs, share) == verifier.threshold  # pairs without labels mean the same
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda v: v.near_miss("the cat"), "pairs: is str, must be a list"),
-        (lambda v: v.near_miss(["the cat"]), "pairs.0.: is 'the cat', must be a tuple of two texts"),
-        (lambda v: v.near_miss([PAIR, ("a", "b", 1)]), "pairs.1.: is .*, must be a tuple of two texts"),
-        (lambda v: v.near_miss([("a", None)]), "pairs.0.: None is NoneType: give str"),
-        (lambda v: v.encode("the cat"), "texts: is str, must be a list"),
-        (lambda v: v.encode(["a", 3]), "texts.1. is int, not str"),
-        (lambda v: v.encode(["a", "b\udce9"]), "texts.1. contains a lone surrogate, .* at character 1"),
-        (lambda v: v.near_miss([PAIR, ("caf\udce9", "a")]), "pairs.1. contains a lone surrogate"),
-        (lambda v: v.calibrate([]), "none has the same meaning"),
-        (lambda v: v.calibrate([(*PAIR, 0)]), "none has the same meaning"),
-        (lambda v: v.calibrate([PAIR, (*PAIR, 2)]), "pairs.1.: label 2: must be 1"),
-        (lambda v: v.calibrate([PAIR, "ab"]), "pairs.1.: is 'ab', must be .text, text. or"),
-        (lambda v: v.calibrate([PAIR, 5]), "pairs.1.: is 5, must be"),
-        (lambda v: v.calibrate([PAIR, ("a",)]), "pairs.1.: is .*, must be"),
-        (lambda v: v.calibrate([(*PAIR, 0), PAIR, ("a", None, 1)]), "pairs.2.: None is NoneType"),
-        (lambda v: v.calibrate([PAIR], 1.0), "most_rejected=1.0: must be at least 0 and below 1"),
-    ],
-)
-def test_wrong_input_gets_a_clear_message(verifier, call, message):
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize(("call", "named"), [
+    (lambda v: v.near_miss("the cat"), "pairs"), (lambda v: v.near_miss(["the cat"]), "pairs.0."),
+    (lambda v: v.near_miss([PAIR, ("a", "b", 1)]), "pairs.1."),
+    (lambda v: v.near_miss([("a", None)]), "pairs.0.: None"),
+    (lambda v: v.encode("the cat"), "texts"), (lambda v: v.encode(["a", 3]), "texts.1."),
+    (lambda v: v.encode(["a", "b\udce9"]), "texts.1. .*character 1"),
+    (lambda v: v.near_miss([PAIR, ("caf\udce9", "a")]), "pairs.1. .*surrogate"),
+    (lambda v: v.calibrate([]), "none"), (lambda v: v.calibrate([(*PAIR, 0)]), "none"),
+    (lambda v: v.calibrate([PAIR, (*PAIR, 2)]), "pairs.1.: label 2"), (lambda v: v.calibrate([PAIR, "ab"]), "pairs.1."),
+    (lambda v: v.calibrate([PAIR, 5]), "pairs.1."), (lambda v: v.calibrate([PAIR, ("a",)]), "pairs.1."),
+    (lambda v: v.calibrate([(*PAIR, 0), PAIR, ("a", None, 1)]), "pairs.2.: None"),
+    (lambda v: v.calibrate([PAIR], 1.0), "^most_rejected=1.0"),
+])  # fmt: skip
+def test_wrong_input_is_named(verifier, call, named):
+    with pytest.raises(InputError, match=named):
         call(verifier)
 
 
@@ -184,17 +177,17 @@ def test_damaged_stored_texts_are_refused(verifier):
     text = verifier.encode(["the cat saw a dog"])[0]
     nan = text.embeddings.copy()
     nan[2, 3] = np.nan
-    for damaged, message in (
-        (text._replace(embeddings=nan), "NaN or infinite"),
-        (text._replace(embeddings=text.embeddings[:, :5]), r"embeddings float16 \(\d, 5\)"),
+    for damaged, named in (
+        (text._replace(embeddings=nan), "NaN"),
+        (text._replace(embeddings=text.embeddings[:, :5]), r"float16 \(\d, 5\)"),
         (text._replace(token_ids=text.token_ids[:3]), r"token_ids int32 \(3,\)"),
         (text._replace(embeddings=text.embeddings.astype(str)), r"embeddings <U\d+"),
-        (text._replace(embeddings=text.embeddings.tolist()), "embeddings list: give numpy arrays"),
-        (text._replace(token_ids=text.token_ids.tolist()), "token_ids list and embeddings ndarray: give numpy"),
-        (text._replace(token_ids=text.token_ids + 10**6), "not in the encoder's vocabulary"),
-        (EncodedText(np.tile(text.token_ids, 9), np.tile(text.embeddings, (9, 1))), "n at most 40"),
-    ):
-        with pytest.raises(InputError, match=message):
+        (text._replace(embeddings=text.embeddings.tolist()), "embeddings list"),
+        (text._replace(token_ids=text.token_ids.tolist()), "token_ids list"),
+        (text._replace(token_ids=text.token_ids + 10**6), "vocabulary"),
+        (EncodedText(np.tile(text.token_ids, 9), np.tile(text.embeddings, (9, 1))), "at most 40"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=named):
             verifier.near_miss([(damaged, "a dog")])
 
 
@@ -202,9 +195,8 @@ def test_an_encoder_that_gives_nan_is_refused(tiny_model, verifier):
     broken = open_encoder(tiny_model)
     with torch.no_grad():
         broken.network.get_input_embeddings().weight.fill_(torch.nan)
-    settings = replace(verifier._settings, encoder=broken.digest)
-    with pytest.raises(InputError, match="NaN or infinite"):
-        Verifier.of(settings, verifier._model, broken).near_miss([PAIR])
+    with pytest.raises(InputError, match="NaN"):
+        Verifier.of(replace(verifier._settings, encoder=broken.digest), verifier._model, broken).near_miss([PAIR])
 
 
 def test_a_saved_verifier_gives_the_same_bits(verifier, folder, tiny_model):
@@ -220,7 +212,7 @@ def test_a_saved_verifier_gives_the_same_bits(verifier, folder, tiny_model):
 
 def test_a_threshold_that_cannot_be_read_is_not_saved(verifier, tmp_path):
     verifier.threshold = 1.5
-    with pytest.raises(InputError, match="threshold=1.5: must be from 0 to 1"):
+    with pytest.raises(InputError, match="^threshold=1.5"):
         verifier.save(tmp_path)
     verifier.threshold = 0.5
     assert not [*tmp_path.iterdir()]
@@ -241,44 +233,42 @@ def test_another_encoder_is_refused(folder, tiny_model, tmp_path):
     weights = load_file(path)
     name = next(name for name in weights if name.endswith("word_embeddings.weight"))
     save_file({**weights, name: weights[name] + 1e-3}, path, {"format": "pt"})
-    with pytest.raises(InputError, match="is not the encoder with which this verifier was trained"):
-        una_fast.Verifier(folder, encoder=tmp_path / "other")
-    with pytest.raises(InputError, match="give a SentenceTransformer, a folder or a model's name"):
-        una_fast.Verifier(folder, encoder=3)
+    for encoder, named in ((tmp_path / "other", "other"), (3, "SentenceTransformer")):
+        with pytest.raises(InputError, match=named):
+            una_fast.Verifier(folder, encoder=encoder)
 
 
-def changed(folder, **values):
-    path = folder / SETTINGS
-    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda f: (f / SETTINGS).unlink(), f"contains no {SETTINGS}"),
-        (lambda f: (f / SETTINGS).write_text("{"), "cannot be read"),
-        (lambda f: (f / SETTINGS).write_text("[]"), "cannot be read"),
-        (lambda f: (f / WEIGHTS).unlink(), "cannot be read"),
-        (lambda f: (f / WEIGHTS).write_bytes((f / WEIGHTS).read_bytes()[:-1]), "truncated or altered"),
-        (lambda f: (f / WEIGHTS).write_bytes((f / WEIGHTS).read_bytes()[:-1] + b"\xff"), "truncated or altered"),
-        (lambda f: changed(f, format=2), "has format 2, this version reads 1"),
-        (lambda f: changed(f, layers=10**9), "layers is 1000000000"),
-        (lambda f: changed(f, layers=3), "cannot be read"),
-        (lambda f: changed(f, width="16"), "width is '16'"),
-        (lambda f: changed(f, heads=3), "width 16, heads 3"),
-        (lambda f: changed(f, threshold=None), "threshold None"),
-        (lambda f: changed(f, least_shared="all"), "least_shared 'all'"),
-        (lambda f: changed(f, threshold=7), "threshold 7"),
-        (lambda f: changed(f, threshold=float("nan")), "threshold nan"),
-        (lambda f: changed(f, least_shared=-0.5), "least_shared -0.5"),
-        (lambda f: changed(f, scripts=[3]), "not text"),
-        (lambda f: changed(f, scripts="LATIN"), "scripts 'LATIN' is not text"),
-        (lambda f: changed(f, extra=1), "cannot be read"),
-    ],
-)
-def test_a_mutilated_folder_is_refused(folder, damage, message):
+@pytest.mark.parametrize("damage", [
+    lambda f: (f / SETTINGS).unlink(), lambda f: (f / SETTINGS).write_text("{"),
+    lambda f: (f / SETTINGS).write_text("[]"),
+    lambda f: (f / WEIGHTS).unlink(), lambda f: (f / WEIGHTS).write_bytes((f / WEIGHTS).read_bytes()[:-1]),
+    lambda f: (f / WEIGHTS).write_bytes((f / WEIGHTS).read_bytes()[:-1] + b"\xff"),
+])  # fmt: skip
+def test_a_mutilated_folder_is_refused(folder, damage):
     damage(folder)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=str(folder)):
+        una_fast.Verifier(folder)
+
+
+INVALID = {
+    "format": [2], "layers": [10**9], "width": ["16"], "heads": [3], "threshold": [None, 7, float("nan")],
+    "least_shared": ["all", -0.5], "scripts": [[3], "LATIN"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name in INVALID for value in INVALID[name]])
+def test_invalid_settings_in_a_folder_are_named(folder, name, value):
+    path = folder / SETTINGS
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(InputError, match=name):
+        una_fast.Verifier(folder)
+
+
+@pytest.mark.parametrize("other", [{"layers": 3}, {"extra": 1}])
+def test_settings_that_do_not_fit_the_weights_are_refused(folder, other):
+    path = folder / SETTINGS
+    path.write_text(json.dumps(json.loads(path.read_text()) | other))
+    with pytest.raises(InputError, match=str(folder)):
         una_fast.Verifier(folder)
 
 
@@ -287,7 +277,7 @@ def test_weights_that_are_nan_are_refused(verifier, folder, encoder):
     with torch.no_grad():
         model.norm.weight[0] = torch.nan
     Verifier.of(verifier._settings, model, encoder).save(folder)
-    with pytest.raises(InputError, match="some weights are NaN"):
+    with pytest.raises(InputError, match="NaN"):
         una_fast.Verifier(folder)
 
 
