@@ -66,7 +66,7 @@ class CompareOptions(Run):
 
 DEFAULTS = {"seeds": (42, 0, 1), "max_steps": 320, "precision": "fp32"}  # defaults that differ from train.ddp's
 MODEL = ("model", "pooling", "head", "trust_remote_code", "max_length", "dropout")
-TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", "resume", *DEFAULTS)
+TRAINING = ("corpus", "paraphrases", "dev", "temperature", "batch_size", "learning_rate", "device", *DEFAULTS)
 SHOWN = {"output", "data", *MODEL, *TRAINING, *CUSTOM_OPTIONS, *names_of(Files), *names_of(Words)}
 OPTIONS = {name: row for name, row in options_of(CompareOptions).items() if name in SHOWN}
 OPTIONS |= {name: replace(OPTIONS[name], default=value) for name, value in DEFAULTS.items()}

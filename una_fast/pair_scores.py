@@ -37,7 +37,8 @@ INDEPENDENT = 4  # of n pairs of the rarer label, an AUC has at most the precisi
 class PairScores:
     """The cosines of n labelled pairs of sentences, and figures of how well they separate the two labels.
 
-    `auc` and `recall` are NaN if all pairs have the same label. m is the number of near-misses.
+    `auc` and `recall` are NaN if all pairs have the same label, and `threshold` is NaN without a near-miss. m is the
+    number of near-misses.
 
     Attributes:
         cosines: float64 (n,).
@@ -74,7 +75,8 @@ class PairScores:
     @property
     def threshold(self) -> float:
         """The (floor(share * m) + 1)-th highest of the m cosines of near-misses: at most share * m are above it."""
-        return _threshold(self.cosines[~self.same], self.share)
+        near_misses = self.cosines[~self.same]
+        return _threshold(near_misses, self.share) if len(near_misses) else math.nan
 
     @property
     def recall(self) -> float:

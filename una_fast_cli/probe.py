@@ -95,7 +95,6 @@ def _checked(options: ProbeOptions) -> dict[str, Any]:
 
     Raises InputError if this file exists, but does not contain the same values.
     """
-    from una_fast.augment.near_misses import check_edits
     from una_fast.storage.files import read_object
 
     if len(options.model) > len(COLOURS):
@@ -104,7 +103,12 @@ def _checked(options: ProbeOptions) -> dict[str, Any]:
         raise InputError("--corpus or --pairs is missing: give the file of your text, or of your labelled pairs")
     if options.verifier and (len(options.model) > 1 or not options.pairs):
         raise InputError("--verifier: needs --pairs and a single --model, the encoder of the verifier")
-    check_edits(parse_edits(options.edits))
+    if options.corpus:
+        from una_fast.augment.near_misses import (
+            check_edits,  # imports the index and the tokens, which --pairs needs not
+        )
+
+        check_edits(parse_edits(options.edits))
     measured = {"model": list(options.model), "corpus": options.corpus, "pairs": options.pairs}
     measured = {name: value for name, value in measured.items() if value}
     file = options.json and Path(options.json)

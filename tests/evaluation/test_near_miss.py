@@ -111,6 +111,12 @@ def test_damaged_files_are_named(data, content):
         read_task(data / "senteval" / "downstream", "replace_obj")
 
 
+def test_a_file_of_pairs_without_a_pair_is_named(data):
+    (data / "near_miss" / "pairs" / "qqp_near_dev.tsv").write_text("sentence1\tsentence2\tlabel\n")
+    with pytest.raises(InputError, match=r"qqp_near_dev\.tsv"):
+        read_task(data / "senteval" / "downstream", "qqp_near")
+
+
 @pytest.mark.slow
 def test_minilm_has_the_known_scores(data_dir, minilm):
     """The expected hit rate, 65.1%, was measured without this evaluation, with mean pooling in fp32."""

@@ -107,7 +107,9 @@ def test_a_title_precedes_its_text_and_gains_of_zero_are_ignored(tmp_path):
     rows = [("q", "1", 1), ("r", "2", 0)]
     folder = write_set(tmp_path / "a", {"1": "text", "2": "other"}, {"q": "text", "r": "x"}, rows)
     first, second = (folder / "corpus.jsonl").read_text().splitlines()
-    (folder / "corpus.jsonl").write_text(f'{first[:-1]}, "title": "Title"}}\n{second}\n')
+    (folder / "corpus.jsonl").write_text(
+        f'{first[:-1]}, "title": "Title"}}\n\n{second}\n \n'
+    )  # blank lines do not count
     one, documents = read_set(folder)
     assert documents == ["Title text", "other"] and one.queries == ["q"] and one.gains == {"q": {"1": 1}}
 

@@ -1,6 +1,7 @@
 """`una_fast.score_pairs` compared with plain loops, its intervals and files; and `una-fast probe --pairs`."""
 
 import json
+import math
 from dataclasses import replace
 from itertools import product
 
@@ -44,6 +45,7 @@ def test_recall_uses_the_lowest_threshold_with_at_most_the_share_of_near_misses_
     assert PairScores.of(np.array(same), np.array(near), share).recall == pytest.approx(plain)
     for one in (PairScores.of(np.array([]), np.array(near)), PairScores.of(np.array(same), np.array([]))):
         assert np.isnan([one.auc, one.recall]).all()
+    assert math.isnan(one.threshold) and math.isnan(one.to_dict()["threshold"])  # there is no near-miss
 
 
 @given(GROUPED)

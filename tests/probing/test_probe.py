@@ -5,6 +5,8 @@ import itertools
 import json
 import math
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import una_fast
-from support.small_runs import write_corpus
+from support.small_runs import ROOT, write_corpus
 from una_fast.probing import THRESHOLDS, Probe
 from una_fast_cli.__main__ import main
 from una_fast_cli.probe_report import shortened
@@ -197,3 +199,9 @@ def test_tensors_of_any_type_are_accepted(index):
         found = una_fast.probe(lambda texts, change=change: change(torch.as_tensor(letters(texts))), index, n=20)
         assert found.distance == pytest.approx(plain.distance)
     una_fast.probe(lambda texts: torch.as_tensor(letters(texts)).bfloat16(), index, n=20)
+
+
+def test_labelled_pairs_need_no_index():
+    code = "import una_fast_cli.probe as p, sys; p._checked(p.ProbeOptions(model=['m'], pairs='p')); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert "una_fast.errors" in ran.stdout.split() and "una_fast.index.index" not in ran.stdout.split()

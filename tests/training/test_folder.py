@@ -20,6 +20,7 @@ from train.demo import demo_settings, free_folder, prepare_demo
 from train.encoder.encoder import load_encoder
 from train.encoder.pretrained import load_tokenizer
 from train.loop.telemetry import trim_metrics
+from train.record import checkpoint
 from train.record.checkpoint import Progress, check_encoder, load_checkpoint, save_encoder, write_checkpoint
 from train.record.folder import MARK, POINTER, RUN, output_folder, resume_advice, saved_step
 from una_fast.errors import InputError
@@ -296,6 +297,14 @@ class TestBest:
                 with pytest.raises(InputError, match=f"{path}: missing, truncated or altered since the run wrote it"):
                     check_encoder(tmp_path, "best")
                 path.write_bytes(content)
+
+    def test_every_folder_is_flushed_before_the_note_names_its_files(self, save, tmp_path, monkeypatch):
+        calls = []
+        monkeypatch.setattr(checkpoint, "sync_folder", calls.append)
+        monkeypatch.setattr(checkpoint, "write_json", lambda path, note: calls.append(path))
+        save(1, 1.0)
+        best = tmp_path / "best"
+        assert calls[-1] == best / "best.json" and {*calls[:-1]} == {best, best / "1_Pooling"}
 
     def test_a_full_disk_leaves_what_was_saved_before(self, save, tmp_path, monkeypatch):
         """safetensors raises its own type of error, and the tokenizers library a bare Exception."""

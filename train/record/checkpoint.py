@@ -159,14 +159,15 @@ def save_encoder(
         if before := read_object(noted):  # until the last file is replaced, the earlier content of each is valid too
             valid = {file: [*_valid(before).get(file, []), *new] for file, new in checksums.items()}
             write_json(noted, {**before, FILES: {**_valid(before), **valid}})
-        for path in paths:
+        targets = [folder / path.relative_to(partial) for path in paths]
+        for path, target in zip(paths, targets, strict=True):
             path.chmod(mode)  # safetensors makes its files unreadable for other users, such as a server's
             with path.open("rb") as content:
                 os.fsync(content.fileno())
-            target = folder / path.relative_to(partial)
             target.parent.mkdir(exist_ok=True)
             path.replace(target)
-        sync_folder(folder)
+        for changed in {folder, *(target.parent for target in targets)}:
+            sync_folder(changed)
     except Exception as error:  # a full disk is a RuntimeError, a SafetensorError, or an Exception of tokenizers
         raise unwritable(folder, error) from error
     finally:

@@ -101,7 +101,9 @@ def read(downstream: Path, name: str, split: str = "test") -> Task:
 def _read_pairs(folder: Path, name: str, split: str) -> PairTask:
     """Read the labelled pairs in NAME_SPLIT.tsv of `folder` or, without such a file, in NAME_dev.tsv."""
     part = split if (folder / f"{name}_{split}.tsv").is_file() else "dev"
-    first, second, labels, groups = zip(*read_pairs(folder / f"{name}_{part}.tsv"), strict=True)
+    if not (pairs := read_pairs(folder / f"{name}_{part}.tsv")):
+        raise InputError(f"{folder / f'{name}_{part}.tsv'}: contains no pairs")
+    first, second, labels, groups = zip(*pairs, strict=True)
     texts = [normalise_spaces(side) for side in (first, second)]
     return PairTask(name, texts, {part: len(labels)}, np.array(labels, bool), np.array(groups))
 

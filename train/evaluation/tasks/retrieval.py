@@ -176,6 +176,8 @@ def _read_texts(path: Path) -> dict[str, str]:
     """Read a .jsonl of texts by id. The title of a document precedes its text."""
     texts: dict[str, str] = {}
     for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             texts["" + row["_id"]] = " ".join(filter(None, [row.get("title", ""), row["text"]]))
