@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,6 +66,17 @@ def join_group(device: str) -> Ranks:
     return ranks
 
 
+@contextmanager
+def process_group(device: str) -> Iterator[Ranks]:
+    """Join the process group for the with block. Stay in it after an error, as the other ranks may never leave it."""
+    try:
+        yield join_group(device)
+    finally:
+        if dist.is_initialized() and sys.exc_info()[0] in (None, Stopped):
+            dist.destroy_process_group()
+            torch.set_num_threads(n_cores(None))  # for rank 0, which continues after the others
+
+
 def set_numerics(device: torch.device, precision: str, deterministic: bool) -> None:
     """Set the determinism and precision of a GPU's arithmetic in this process. precision: a value of --precision."""
     if device.type != "cuda":
@@ -87,6 +99,12 @@ def from_first(ranks: Ranks, value: T) -> T:
     if ranks.world > 1:
         dist.broadcast_object_list(values)
     return values[0]
+
+
+def wait_for_all(ranks: Ranks) -> None:
+    """Wait until every rank has called this function."""
+    if ranks.world > 1:
+        dist.all_reduce(torch.zeros(1))  # on the CPU, so that gloo sends it
 
 
 def sum_over_ranks(tensor: Tensor) -> None:

@@ -15,8 +15,8 @@ from bench.paper.tables import CHECKPOINT, DEV, NEGATIVE, PAIRS, RUN, Cell, Scor
 from train import evaluate
 from train.config import OPTIONS, Run
 from train.encoder.pretrained import load_config
+from train.evaluation.scoring import is_scored
 from train.evaluation.tasks.registry import read_task, task_names
-from train.launch.finish import is_scored
 from train.launch.prepare import PreparedRun
 from train.launch.seeds import of_seed, train_seeds
 from train.record.checkpoint import check_resumed

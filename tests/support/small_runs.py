@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ import torch
 
 from train.config import PAPER_SETTINGS, make_run
 from train.ddp import main
-from train.launch.run import train
+from train.launch.run import run_rank
 from train.loop.trainer import Trainer
 from train.record.checkpoint import Progress, has_checkpoint
 from train.record.folder import saved_step
@@ -99,11 +99,10 @@ def options(folder, model, **changes):
 def train_here(values):
     """Train as the only rank, inside this process; returns status, exit code and progress, as in run.json."""
     code = 0
-    with ExitStack() as lock:
-        try:
-            train(make_run(values), lock)
-        except Stopped as stopped:
-            code = stopped.number
+    try:
+        run_rank(make_run(values))
+    except Stopped as stopped:
+        code = stopped.number
     summary = json.loads((Path(values["output"]) / "run.json").read_text())
     return SimpleNamespace(status=summary["status"], code=code, progress=Progress(**summary["progress"]))
 

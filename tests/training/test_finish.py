@@ -12,7 +12,8 @@ from support.run_folders import write_evaluation, write_run
 from support.small_runs import write_senteval
 from train.config import make_run
 from train.ddp import command
-from train.launch.finish import finish, is_scored
+from train.evaluation.scoring import is_scored
+from train.launch.finish import finish
 
 SETTINGS = {
     "augment": "una", "corpus": ("wiki.txt.gz", "news of today.txt"), "dev": "data/sts-dev.csv",

@@ -21,10 +21,9 @@ from bench.training.memory import fake_batch, fake_trainer
 from support.fake_tokens import BATCH, CPU, SETTINGS, FakeTokens, make_trainer
 from support.small_runs import options, train_here
 from train.config import Run
-from train.distributed import Ranks, StopConsensus, join_group
+from train.distributed import Ranks, StopConsensus, join_group, process_group
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pooling import OF_TRAINING
-from train.launch.run import process_group
 from train.loop.telemetry import LATE_STEPS, StepReader
 from train.loop.trainer import Trainer
 from train.losses import LOSSES
@@ -259,16 +258,16 @@ def full(*args, **named):
     raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nmore")
 
 
-@pytest.mark.parametrize("world", [1, 2])
-def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_model, monkeypatch, world):
-    """One of several ranks does not wait for the others to leave the group."""
+def test_running_out_of_memory_ends_the_run_with_a_clear_error(tmp_path, tiny_model, monkeypatch):
     plain = Trainer.step
     monkeypatch.setattr(Trainer, "step", lambda trainer, batch: full() if batch.step else plain(trainer, batch))
     with pytest.raises(InputError, match="--grad-cache 4, --precision bf16, .*--batch-size .*--max-length .*2 GiB"):
-        if world == 1:
-            train_here(options(tmp_path, tiny_model))
-        monkeypatch.setattr("train.launch.run.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
-        monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-        monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: pytest.fail("waits for the others"))
-        with process_group(Run(device="cpu", batch_size=8, precision="fp32")):
-            full()
+        train_here(options(tmp_path, tiny_model))
+
+
+def test_a_rank_with_an_error_does_not_wait_for_the_others(monkeypatch):
+    monkeypatch.setattr("train.distributed.join_group", lambda device: Ranks(1, 2, 0, torch.device(device)))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: pytest.fail("waits for the others"))
+    with pytest.raises(torch.OutOfMemoryError), process_group("cpu"):
+        full()

@@ -10,11 +10,25 @@ from typing import Any
 
 import numpy as np
 
+from train.config import Run
 from train.encoder.pooling import AUTO, POOLINGS
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.similarity import whiten
-from train.evaluation.tasks.registry import FULL, KINDS, TASKS, EvaluationProtocol, Task, measures, read_task, suite
+from train.evaluation.tasks.registry import (
+    FULL,
+    KINDS,
+    TASKS,
+    EvaluationProtocol,
+    Task,
+    downstream_folder,
+    measures,
+    read_task,
+    suite,
+    task_names,
+)
+from train.record.folder import EVALUATION
 from una_fast.errors import InputError
+from una_fast.storage.files import read_object
 from una_fast.text_table import aligned
 
 Results = dict[str, Any]  # the content of evaluation.json; None stands for an undefined score
@@ -42,6 +56,17 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
     if not tasks:
         raise InputError("\n".join(["none of the tasks could be read:", *notes]))
     return tasks, notes
+
+
+def is_scored(run: Run) -> bool:
+    """Return whether a run's evaluation.json has a score for every task of --tasks whose data files can be read."""
+    scores = read_object(Path(run.output) / EVALUATION)
+    scored = {name for kind in KINDS if isinstance(scores.get(kind), dict) for name in scores[kind]}
+    missing = [name for name in task_names(run.tasks) if name not in scored]
+    try:
+        return not (missing and read_tasks(downstream_folder(run.evaluate), missing, EvaluationProtocol().split))
+    except InputError:  # no remaining task can be read
+        return bool(scored)
 
 
 def evaluate(model: EvaluatedModel, tasks: Sequence[Task], protocol: EvaluationProtocol) -> Results:

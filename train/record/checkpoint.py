@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_map_only
 from train.config import OPTIONS
 from train.encoder.encoder import SentenceEncoder
 from train.encoder.pretrained import SETTINGS
-from train.record.folder import BEST, DEV, DEV_LAST, LAST, METRICS, POINTER
+from train.record.folder import BEST, DEV, DEV_LAST, LAST, METRICS, POINTER, SUMMARY, is_finished
 from una_fast.errors import InputError
 from una_fast.storage.files import (
     file_checksum,
@@ -111,6 +111,21 @@ def load_checkpoint(output: Path) -> tuple[Progress, dict[str, Any]]:
         return Progress(**pointer["progress"]), torch.load(state, map_location="cpu", weights_only=True)
     except (OSError, KeyError, TypeError) as error:
         raise InputError(f"{state}: {what} ({error}): {START_AGAIN}") from error
+
+
+def load_run(output: Path, fingerprint: Mapping[str, Any]) -> tuple[Progress, dict[str, Any] | None]:
+    """Return the progress and the state of the run in `output`, to continue it with these options and inputs.
+
+    The state is None if the run is finished, or was killed before its first checkpoint: then it starts again. Raises
+    InputError if the run was started with another fingerprint, or if a file that it wrote is altered.
+    """
+    finished = is_finished(output)
+    if not finished and not has_checkpoint(output):
+        return Progress(), None
+    summary = read_json(output / SUMMARY)
+    check_resumed(output, summary.get("resume_fingerprint", {}), fingerprint)
+    check_encoder(output, BEST)
+    return (Progress(**summary["progress"]), None) if finished else load_checkpoint(output)
 
 
 def has_checkpoint(output: Path) -> bool:

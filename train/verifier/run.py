@@ -20,7 +20,7 @@ from train.encoder.pretrained import quiet
 from train.evaluation.model import pick_device
 from train.loop.telemetry import trim_metrics
 from train.messages import STDERR, progress_bar, tell_user
-from train.record.checkpoint import Progress, check_resumed, has_checkpoint, load_checkpoint, write_checkpoint
+from train.record.checkpoint import Progress, load_run, write_checkpoint
 from train.record.environment import machine, peak_memory, versions
 from train.record.folder import METRICS, SUMMARY, VERIFIER, is_finished, output_folder, resume_advice
 from train.signals import Stopped, leave_at_once, raise_stopped, signals_handled, stop_then_end
@@ -29,7 +29,7 @@ from train.verifier.options import VerifierOptions
 from una_fast.command import options_of
 from una_fast.errors import InputError, counted
 from una_fast.pair_scores import PairScores
-from una_fast.storage.files import read_json, write_json
+from una_fast.storage.files import write_json
 from una_fast.verify.encoder import TokenEncoder, open_encoder
 from una_fast.verify.model import PairModel, make_batch
 from una_fast.verify.verifier import Verifier, VerifierSettings
@@ -66,9 +66,8 @@ def _train(options: VerifierOptions, output: Path) -> int:
     pairs = make_pairs(options, encoder)
     summary = _summary(options, encoder, pairs)
     progress, state = Progress(), None
-    if options.resume and has_checkpoint(output):
-        check_resumed(output, read_json(output / SUMMARY).get("resume_fingerprint", {}), summary["resume_fingerprint"])
-        progress, state = load_checkpoint(output)
+    if options.resume:
+        progress, state = load_run(output, summary["resume_fingerprint"])
     pairs.encode(encoder)
     settings = VerifierSettings(
         encoder.digest, encoder.width, scripts=pairs.scripts, least_shared=0.0 if options.pairs else LEAST_SHARED,
