@@ -49,3 +49,12 @@ def tiny_model(tmp_path_factory) -> Path:
     from support.small_runs import tiny_encoder  # here, so that tests without a model do not wait for torch
 
     return tiny_encoder(tmp_path_factory.mktemp("tiny_model"))
+
+
+@pytest.fixture(scope="session")
+def groups():
+    """Return a function that returns the group of `world` ranks, whose processes serve all tests."""
+    from support.rank_group import started_groups
+
+    with started_groups() as group_of:
+        yield group_of

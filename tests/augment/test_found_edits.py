@@ -44,15 +44,10 @@ def edits_of(text: str) -> list[list[Edit]]:
     return [*listed_edits(text, ENGLISH).values()]
 
 
-def found_edits(lines: list[str], calls: list | None = None, fail_at: list | None = None) -> FoundEdits:
-    """fail_at: the row at which the search fails once."""
-
+def found_edits(lines: list[str], calls: list | None = None) -> FoundEdits:
     def find(rows, found):
         calls is None or calls.append(rows.tolist())
         for row in rows.tolist():
-            if fail_at == [row]:
-                fail_at.clear()
-                raise KeyboardInterrupt
             ENGLISH.finder.find(lines[row], found)
             found.to_bytes(lines[row], 2)
 
@@ -86,16 +81,6 @@ def test_the_arrays_contain_each_edit_and_each_sentence_is_searched_once(batches
     searched = [row for call in calls for row in call]
     assert sorted(searched) == sorted({row for batch in batches for row in batch})
     assert found.is_complete == (len(searched) == len(LINES))
-
-
-def test_a_search_that_fails_leaves_nothing_behind():
-    found = found_edits(LINES, fail_at=[3])
-    rows = np.arange(len(LINES))
-    with pytest.raises(KeyboardInterrupt):
-        found.of(rows)
-    arrays = found.of(rows)
-    for row, text in enumerate(LINES):
-        assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in edits_of(text)]
 
 
 def interrupted_at(step: int, call) -> bool:

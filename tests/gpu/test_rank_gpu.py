@@ -3,7 +3,6 @@
 Not run yet: written without a GPU.
 """
 
-import multiprocessing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import torch
 import torch.distributed as dist
 
 from support.fake_tokens import SETTINGS, make_trainer
-from support.rank_group import Group
 from train.config import Run
 from train.distributed import Ranks
 from train.encoder.pretrained import quiet
@@ -48,17 +46,13 @@ def train_rank(ranks, folder, model, *how):
 
 
 @pytest.fixture(scope="module")
-def ranks_train(tmp_path_factory, tiny_model):
-    multiprocessing.set_forkserver_preload(["train.loop.trainer"])
-    group = Group(2)
-
+def ranks_train(groups, tmp_path_factory, tiny_model):
     def train(*how):
         folder = tmp_path_factory.mktemp("ranks")
-        group.call(train_rank, str(folder), str(tiny_model), *how)
+        groups(2).call(train_rank, str(folder), str(tiny_model), *how)
         return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
-    yield train
-    group.close()
+    return train
 
 
 def assert_same(one, other):

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+from contextlib import contextmanager
 
 import torch
 
@@ -53,7 +54,12 @@ class Group:
             process.join()
         assert [process.exitcode for process in self.processes] == [0] * len(self.processes)
 
-    def kill(self):
-        for process in self.processes:
-            process.kill()
-            process.join()
+
+@contextmanager
+def started_groups():
+    """Yield a function that returns the group of `world` ranks, and starts it at the first call."""
+    multiprocessing.set_forkserver_preload(["train.loop.trainer"])  # imports torch once for all ranks
+    made = {}
+    yield lambda world: made.get(world) or made.setdefault(world, Group(world))
+    for group in made.values():
+        group.close()

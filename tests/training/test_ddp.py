@@ -1,6 +1,5 @@
 """N ranks compute the same as one rank: equal losses and weights for any world size, on the same batches."""
 
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import pytest
 import torch
 
 from support.fake_tokens import ALONE, SETTINGS, STEPS, FakeTokens, make_trainer
-from support.rank_group import Group
 from train import distributed as ranks
 from train.config import Run
 from train.encoder.pretrained import quiet
@@ -33,26 +31,20 @@ def train_rank(group, folder, model, settings):
 
 
 @pytest.fixture(scope="module")
-def trained(tiny_model, tmp_path_factory):
+def trained(groups, tiny_model, tmp_path_factory):
     """Return a function that returns the results of a run, and trains it at the first call with its settings."""
-    multiprocessing.set_forkserver_preload(["train.loop.trainer"])  # imports torch once for all ranks
-    groups, done = {}, {}
+    done = {}
 
     def get(world, **settings):
         key = (world, *sorted(settings.items()))
         if key not in done:
             folder = str(tmp_path_factory.mktemp("ranks"))
             request = (folder, str(tiny_model), {**SETTINGS, **settings})
-            if world == 1:
-                train_rank(ALONE, *request)
-            else:
-                (groups.get(world) or groups.setdefault(world, Group(world))).call(train_rank, *request)
+            train_rank(ALONE, *request) if world == 1 else groups(world).call(train_rank, *request)
             done[key] = torch.load(Path(folder) / "result.pt")
         return done[key]
 
-    yield get
-    for group in groups.values():
-        group.close()
+    return get
 
 
 def difference(a, b):

@@ -1,38 +1,24 @@
-"""Steps of several ranks as chains of CUDA graphs, on the stand-in: equal to eager steps, to one rank, and repeatable.
-
-Each fault is planted in the ranks: in all their steps, or only in those that use graphs.
-"""
+"""Steps of several ranks as chains of CUDA graphs, on the stand-in: equal to eager steps and to one rank."""
 
 import copy
-import multiprocessing
-from contextvars import ContextVar
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._pytree import tree_map
 
 from support import graph_stand_in
 from support.fake_tokens import ALONE, SETTINGS, OneText, fake_views, make_trainer
-from support.rank_group import Group
-from train import distributed
 from train.config import Run
-from train.distributed import GradientSum
 from train.encoder.encoder import SentenceEncoder, load_encoder
 from train.encoder.pretrained import quiet
-from train.loop import graphs
 from train.loop.data import BatchMaker
-from train.loop.trainer import Trainer
 
 STEPS, STOP = 18, 10  # three epochs of 6 steps
 SENTENCES = 47  # the last step of an epoch has 7 sentences, so that one of two ranks has as many as in other steps
 
 
-# -- what a rank does
-
-
-def train_rank(ranks, folder, model, settings, fault="", stop=STEPS, resume=False):
+def train_rank(ranks, folder, model, settings, stop=STEPS, resume=False):
     """Train, and leave in FOLDER/RANK.pt the results of all steps, the state, and how many graphs were replayed."""
     quiet()
     settings = {**SETTINGS, "dropout": 0.1, "epochs": 3, "augment": "una", **settings}
@@ -43,9 +29,6 @@ def train_rank(ranks, folder, model, settings, fault="", stop=STEPS, resume=Fals
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)  # as on a GPU
         made = graph_stand_in.install(patch)
-        where, name, faulty = {**FAULTS, **DEADLY_FAULTS}.get(fault, (None, "", None))
-        if fault and (where in IN_ALL_STEPS or run.compile == "graphs"):
-            patch.setattr(where, name, faulty, raising=False)
         encoder = load_encoder(model, run.dropout, run.seed, device="cuda")
         one, maker = make_trainer(run, ranks, encoder, sentences, state, n_parts=1, multiple=8)
         batches = [batch for batch in one.plan.batches() if (STOP if resume else 0) <= batch[0] < stop]
@@ -65,13 +48,11 @@ def train_rank(ranks, folder, model, settings, fault="", stop=STEPS, resume=Fals
         one.close()
 
 
-def compare_one_text(ranks, folder, model, fault=""):
+def compare_one_text(ranks, folder, model):
     """Take steps in which all sentences are the same, under different dropout masks."""
     quiet()
     with pytest.MonkeyPatch.context() as patch:
         graph_stand_in.install(patch)
-        if fault:
-            patch.setattr(*FAULTS[fault])
         run = Run(model=model, augment="una", **{**SETTINGS, "dropout": 0.1, "epochs": 4, "compile": "graphs"})
         one, _ = make_trainer(run, ranks, load_encoder(model, 0.1, 42, device="cuda"))
         maker = BatchMaker(fake_views(0, 0, kind=OneText), ranks.rank, ranks.world, multiple=8)
@@ -81,113 +62,20 @@ def compare_one_text(ranks, folder, model, fault=""):
         one.close()
 
 
-# -- faults
-
-
-def ignores_rank(self, step, part=0):
-    torch.manual_seed(self.run.seed + 1000 * step + part)
-
-
-def averages(self, encoded, batch):
-    step = self._compare(encoded, batch)
-    self.scaler.scale(step.loss / self.ranks.world).backward()
-    return step
-
-
-def clips_own(self, plain=GradientSum.__call__):
-    torch.nn.utils.clip_grad_norm_(self._weights, 0.5)
-    plain(self)
-
-
-def keeps_own(self):
-    """Sum the gradients, but leave the rank's own ones in place."""
-    torch._foreach_copy_(self._sums, [weight.grad for weight in self._weights])
-    distributed.sum_over_ranks(self._buffer)
-
-
-def changed(which, change):
-    """Change a collective call in every captured step: which = 1: of the first rows, -2: of the gradients."""
-
-    def capture(self, shape, batch, plain=graphs.Graphs._capture):
-        plain(self, shape, batch)
-        if graph := self.captured.get(shape):
-            graph.pieces[which] = change(graph.pieces[which])
-
-    return capture
-
-
-def on_copies(call):
-    """Make a collective call, so that no rank waits, but change nothing."""
-    return lambda: call.func(*tree_map(torch.clone, call.args))
-
-
-def only_first(call):
-    """Make a collective call whose result is used only at the first time."""
-    calls, kept = iter([call]), []
-
-    def replay():
-        next(calls, on_copies(call))()
-        kept[:] = kept or [call.args[0].clone()]
-        call.args[0].copy_(kept[0])
-
-    return replay
-
-
-def halved(call):
-    return lambda: (call(), call.args[0].div_(2))
-
-
-def no_rows(found):
-    return 0 if isinstance(found, np.ndarray) else len(found)
-
-
-IN_ALL_STEPS = (GradientSum, Trainer)
-FAULTS = {
-    # in all steps
-    "gradients are not summed": (GradientSum, "__call__", lambda self: None),
-    "the sum is not used": (GradientSum, "__call__", keeps_own),
-    "each rank clips its own gradients": (GradientSum, "__call__", clips_own),
-    "gradients are averaged": (Trainer, "_backward", averages),
-    "the seed ignores the rank": (Trainer, "_seed", ignores_rank),
-    # only in graphs
-    "gradients stay for the next step": (torch.optim.Optimizer, "zero_grad", lambda self, set_to_none=True: None),
-    "no sum between graphs": (graphs.Graphs, "_capture", changed(-2, on_copies)),
-    "no rows between graphs": (graphs.Graphs, "_capture", changed(1, on_copies)),
-    "the gathered rows are stale": (graphs.Graphs, "_capture", changed(1, only_first)),
-    "the ranks' mean": (graphs.Graphs, "_capture", changed(-2, halved)),
-}
-DEADLY_FAULTS = {  # in graphs, of several ranks
-    "the graph of another number of rows": (graphs, "len", no_rows),
-    "collective calls are captured": (graphs, "EXCHANGE", ContextVar("ignored")),
-}
-
-
-# -- tests
-
-
-@pytest.fixture(scope="module")
-def groups():
-    multiprocessing.set_forkserver_preload(["train.loop.trainer"])  # imports torch once for all ranks
-    made = {}
-    yield lambda world: made.get(world) or made.setdefault(world, Group(world))
-    for group in made.values():
-        group.close()
-
-
 @pytest.fixture(scope="module")
 def ranks_train(groups, tmp_path_factory, tiny_model):
     """Return a function that trains on `world` ranks, and returns what each rank left. It takes a run only once."""
     done = {}
 
-    def train(world, *, folder=None, group=None, fault="", stop=STEPS, resume=False, **settings):
-        key = (world, fault, stop, resume, *sorted(settings.items()))
+    def train(world, *, folder=None, stop=STEPS, resume=False, **settings):
+        key = (world, stop, resume, *sorted(settings.items()))
         if key not in done:
             folder = folder or tmp_path_factory.mktemp("ranks")
-            request = (str(folder), str(tiny_model), settings, fault, stop, resume)
+            request = (str(folder), str(tiny_model), settings, stop, resume)
             if world == 1:
                 train_rank(ALONE, *request)
             else:
-                (group or groups(world)).call(train_rank, *request)
+                groups(world).call(train_rank, *request)
             done[key] = [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(world)]
         return copy.deepcopy(done[key])
 
@@ -297,38 +185,7 @@ def test_a_gradient_cache_of_several_ranks_runs_eagerly(ranks_train):
         assert not found["graphs"]
 
 
-def cosines_of_one_text(group, folder, model, fault=""):
-    group.call(compare_one_text, str(folder), str(model), fault)
-    steps = torch.load(Path(folder) / "0.pt")
-    return [len({round(cosine, 6) for cosine in step}) for step in steps]
-
-
-@pytest.mark.parametrize("fault", ["", pytest.param("the seed ignores the rank", marks=pytest.mark.slow)])
-def test_dropout_masks_differ_between_ranks(groups, tmp_path, tiny_model, fault):
-    assert cosines_of_one_text(groups(2), tmp_path, tiny_model, fault) == [4 if fault else 8] * 4
-
-
-def is_noticed(ranks_train, fault):
-    """Test whether results with a fault differ from those of eager steps, or in all steps from those of one rank."""
-    settings = {"dropout": 0.0, "max_grad_norm": 0.1 * ("clips" in fault)}
-    found = ranks_train(2, compile="graphs", fault=fault, **settings)
-    if FAULTS.get(fault, IN_ALL_STEPS)[0] in IN_ALL_STEPS:
-        return not are_close(found[0], ranks_train(1, compile="graphs", **settings)[0])
-    return not are_same(found, ranks_train(2, compile="off", **settings))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["", *sorted(FAULTS.keys() - {"the seed ignores the rank"})])
-def test_planted_faults_are_detected(ranks_train, fault):
-    assert is_noticed(ranks_train, fault) == bool(fault)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", DEADLY_FAULTS)
-def test_planted_faults_end_the_ranks(ranks_train, fault):
-    group = Group(2)
-    try:
-        with pytest.raises((AssertionError, EOFError)):
-            ranks_train(2, group=group, compile="graphs", fault=fault)
-    finally:
-        group.kill()
+def test_dropout_masks_differ_between_ranks(groups, tmp_path, tiny_model):
+    groups(2).call(compare_one_text, str(tmp_path), str(tiny_model))
+    for step in torch.load(tmp_path / "0.pt"):
+        assert len({round(cosine, 6) for cosine in step}) == 8
