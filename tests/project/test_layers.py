@@ -13,7 +13,7 @@ LIBRARY_LAYERS = """
 """.split()
 TRAINING_LAYERS = """
     messages signals losses encoder config distributed record evaluation loop neighbours demo
-    report launch generation ddp verifier evaluate download generate compare
+    corpus report launch generation ddp verifier evaluate download generate compare
 """.split()
 COMMAND_LAYERS = "index negatives probe_report probe __main__".split()
 LAYERS = {"una_fast": LIBRARY_LAYERS, "train": TRAINING_LAYERS, "una_fast_cli": COMMAND_LAYERS}  # lowest first

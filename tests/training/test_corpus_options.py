@@ -15,9 +15,10 @@ import una_fast
 from support.small_runs import options, refused, write_corpus
 from support.token_ids import assert_ids
 from train.config import Run, make_run
+from train.corpus import open_index
 from train.ddp import command as train_command
 from train.distributed import Ranks
-from train.launch.prepare import PreparedRun, open_index
+from train.launch.prepare import PreparedRun
 from train.neighbours import Neighbours
 from train.record.checkpoint import first_difference
 from una_fast.augment.registry import POSITIVES, make_augmentation
@@ -30,8 +31,8 @@ RANKS = Ranks(0, 1, 0, torch.device("cpu"))
 def prepared(values):
     """Build the index of a run. Return the run with resolved options, its training rows and its counts."""
     ready = PreparedRun(make_run(values))
-    ready.make_index()
-    return ready.run, ready.training.rows, ready.summary(1)["corpus"]
+    ready.corpus.make_index()
+    return ready.run, ready.corpus.training.rows, ready.summary(1)["corpus"]
 
 
 @pytest.mark.parametrize("given", ["paraphrases", "paraphrases/*.txt"])
@@ -117,7 +118,7 @@ def fingerprinted(tmp_path, tiny_model):
 
     def fingerprint(neighbours=None):
         ready = PreparedRun(make_run(values))
-        ready.index, ready.neighbours = index, neighbours
+        ready.corpus.index, ready.neighbours = index, neighbours
         return ready.fingerprint
 
     return tmp_path, fingerprint
@@ -167,7 +168,7 @@ def test_positives_come_from_the_augmentation_of_that_name(tiny_model, tmp_path,
     settings = {"positives": name, "positives_strength": 0.3, "seed": 7, "augment": "none", "max_length": 16}
     values = {"corpus": "c.txt", "model": str(tiny_model), "output": "o", "device": "cpu"}
     ready = PreparedRun(make_run({**values, **settings, **with_synonyms}))
-    ready.index, tokenizer = index, AutoTokenizer.from_pretrained(tiny_model)
+    ready.corpus.index, tokenizer = index, AutoTokenizer.from_pretrained(tiny_model)
     maker = ready.batch_maker(RANKS)
     rows = np.array([4, 0, 17])
     anchors, positives = maker.views.of(1, 2, rows)

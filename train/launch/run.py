@@ -55,7 +55,7 @@ def run_rank(run: Run) -> int:
 def train(prepared: PreparedRun, ranks: Ranks) -> None:
     """Make the index and what else the ranks share, and take the steps that are left."""
     if ranks.local_rank == 0:
-        prepared.make_index()
+        prepared.corpus.make_index()
     wait_for_all(ranks)  # they read the index of their machine
     prepared.neighbours = from_first(ranks, prepared.neighbours if ranks.first else None)
     progress, state = starting_point(prepared.run, ranks, prepared.fingerprint)
