@@ -117,6 +117,15 @@ IN_TEXT = {
     "my second cat": {f"my {n} cat" for n in ENGLISH.classes["second"]},
     "5 years": {"5 days", "5 weeks", "5 months"} | {f"{n} years" for n in range(2, 11)} - {"5 years"},
     # notation and limits
+    "12": {"6", "7", "8", "9", "10", "11", "13", "14", "15", "16", "17", "18"},
+    "0": {"1", "2", "3", "4", "5"},
+    "500": {"100", "200", "300", "400", "600", "700", "800", "900", "1000"},
+    "100": {"50", "60", "70", "80", "90", "110", "120", "130", "140", "150"},
+    "2016": {str(year) for year in range(2007, 2026)} - {"2016"},
+    "1,000": {"1,100", "1,200", "1,300", "1,400", "1,500"},
+    "1.3": {"0.7", "0.8", "0.9", "1.0", "1.1", "1.2", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
+    "007": {"002", "003", "004", "005", "006", "008", "009", "010", "011", "012"},
+    "\u0663": {"\u0661", "\u0662", "\u0664", "\u0665", "\u0666", "\u0667", "\u0668"},  # Arabic digits
     "$1,000.50": {f"${n}.50" for n in ("1,100", "1,200", "1,300", "1,400", "1,500")},
     "12.1": {f"{n // 10}.{n % 10}" for n in range(71, 172)} - {"12.1"},
     "100.0": {f"{n}.0" for n in range(50, 151, 10)} - {"100.0"},
@@ -174,27 +183,6 @@ TEXTS_OF = {
 def test_each_edit_makes_exactly_these_texts(kind, text):
     edits, expected = listed_edits(text, ENGLISH)[kind], TEXTS_OF[kind][text]
     assert {edit._replace(options=[new]).applied(text) for edit in edits for new in edit.options} == expected
-
-
-NUMBERS = {
-    "12": {"6", "7", "8", "9", "10", "11", "13", "14", "15", "16", "17", "18"},
-    "1": {"2", "3", "4", "5", "6"},
-    "0": {"1", "2", "3", "4", "5"},
-    "500": {"100", "200", "300", "400", "600", "700", "800", "900", "1000"},
-    "100": {"50", "60", "70", "80", "90", "110", "120", "130", "140", "150"},
-    "2016": {str(year) for year in range(2007, 2026)} - {"2016"},
-    "1,000": {"1,100", "1,200", "1,300", "1,400", "1,500"},
-    "1.3": {"0.7", "0.8", "0.9", "1.0", "1.1", "1.2", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9"},
-    "007": {"002", "003", "004", "005", "006", "008", "009", "010", "011", "012"},
-    "\u0663": {"\u0661", "\u0662", "\u0664", "\u0665", "\u0666", "\u0667", "\u0668"},  # Arabic digits
-    "1" * 16: set(),
-}
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_becomes_a_close_number_in_the_same_notation(number):
-    edits = listed_edits(number, ENGLISH)["number"]
-    assert {option for edit in edits for option in edit.options} == NUMBERS[number]
 
 
 def test_important_words_change_places():

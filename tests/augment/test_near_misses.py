@@ -158,62 +158,6 @@ def test_threads_and_processes_give_the_same_ids(index):
     assert all(map(torch.equal, found, expected))
 
 
-LISTS = {
-    "German": (
-        "treebank",
-        [
-            "Das Licht ist immer an.",
-            "Ich mag das nicht.",
-            "Er kommt um 9 Uhr nicht",
-            "Wo ist der Eingang?",
-            "Montag um 3",
-        ],
-        "[opposites]\nan, aus\nimmer\tnie\nEingang, Ausgang\n[negations]\nnicht\n[classes]\nMontag Freitag\n",
-        [
-            {"Das Licht ist nie an.", "Das Licht ist immer aus."},
-            {"Ich mag das."},
-            {"Er kommt um 9 Uhr"} | {f"Er kommt um {n} Uhr nicht" for n in range(4, 15) if n != 9},
-            {"Wo ist der Ausgang?"},
-            {"Freitag um 3"} | {f"Montag um {n}" for n in (1, 2, 4, 5, 6, 7, 8)},
-        ],
-    ),
-    "Japanese": (
-        "fugashi",
-        [
-            "\u3053\u306e\u5e97\u306f\u9ad8\u3044\u3002",
-            "\u6771\u306e\u7a7a",
-            "\u79c1\u306f3\u6642\u306b\u884c\u304f\u3002",
-        ],
-        "[opposites]\n\u9ad8\u3044, \u5b89\u3044\n\u6771, \u897f\n",
-        [
-            {"\u3053\u306e\u5e97\u306f\u5b89\u3044\u3002"},
-            {"\u897f\u306e\u7a7a"},
-            {f"\u79c1\u306f{n}\u6642\u306b\u884c\u304f\u3002" for n in (1, 2, 4, 5, 6, 7, 8)},
-        ],
-    ),
-    "Chinese": (
-        "rjieba",
-        ["\u8fd9\u5bb6\u5e97\u5f88\u8d35\u3002", "\u4ed6\u4e0d\u559c\u6b22\u6211\u3002"],
-        "[opposites]\n\u8d35, \u4fbf\u5b9c\n[negations]\n\u4e0d\n",
-        [{"\u8fd9\u5bb6\u5e97\u5f88\u4fbf\u5b9c\u3002"}, {"\u4ed6\u559c\u6b22\u6211\u3002"}],
-    ),
-}
-
-
-@pytest.mark.parametrize("language", LISTS)
-def test_lists_of_another_language_change_the_words_of_its_index(language, tmp_path):
-    word_tokenizer, lines, lists, expected = LISTS[language]
-    if word_tokenizer != "treebank":
-        pytest.importorskip(word_tokenizer)
-    index = una_fast.build_index(lines * 20, word_tokenizer=word_tokenizer)
-    (tmp_path / "lists.txt").write_text(lists, encoding="utf-8")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)  # numbers fit no Chinese sentence
-        near = NearMisses(index, word_lists=tmp_path / "lists.txt")
-    assert [{near.texts([row], epoch)[0] for epoch in range(200)} for row in range(len(lines))] == expected
-    assert near.fits(range(len(lines))).all() and near.fits([]).tolist() == []
-
-
 def test_an_edit_that_fits_few_sentences_gives_a_warning():
     def warnings_of(n_fitting: int, n: int = 200, **settings):
         index = una_fast.build_index(["It is 5"] * n_fitting + ["ein Wort", "zwei"] * n)

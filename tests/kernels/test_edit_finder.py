@@ -65,26 +65,19 @@ def compiled(text: str, lists: WordLists, words=()) -> list[list[tuple]]:
     return [[tuple(edit) for edit in edits] for edits in listed_edits(text, lists, words).values()]
 
 
-@given(TEXT)
-@settings(max_examples=50)
-@example("5\u00b5")
-@example("0-0 1/2/3 12/31 1234/5/6")
-def test_the_finder_equals_its_reference(text):
-    check_text(text)
+@pytest.mark.parametrize("n_texts", [50, pytest.param(5000, marks=pytest.mark.slow)])
+def test_the_finder_equals_its_reference(n_texts):
+    @given(TEXT)
+    @settings(max_examples=n_texts)
+    @example("5\u00b5")
+    @example("0-0 1/2/3 12/31 1234/5/6")
+    def check(text):
+        assert compiled(text, ENGLISH) == plain(text, ENGLISH)
+        sentence = Sentence(text)
+        places = [(sentence.start(i), sentence.start(i) + len(sentence.word(i))) for i in range(len(sentence.words))]
+        assert ENGLISH.finder.words(text) == (sentence.words, places)
 
-
-@pytest.mark.slow
-@given(TEXT)
-@settings(max_examples=5000)
-def test_the_finder_equals_its_reference_on_many_texts(text):
-    check_text(text)
-
-
-def check_text(text: str) -> None:
-    assert compiled(text, ENGLISH) == plain(text, ENGLISH)
-    sentence = Sentence(text)
-    places = [(sentence.start(i), sentence.start(i) + len(sentence.word(i))) for i in range(len(sentence.words))]
-    assert ENGLISH.finder.words(text) == (sentence.words, places)
+    check()
 
 
 @given(TEXT.filter(bool), st.data())
@@ -174,15 +167,6 @@ def test_a_finder_does_not_keep_a_batch_alive():
     known = {}
     ENGLISH.finder.find("It is red and it has 777 dogs.", FoundBatch(known, 0))
     assert len(known) == 2 and sys.getrefcount(known) == 2  # `known` and the argument
-
-
-def test_a_finder_makes_lists_without_the_other_numbers_of_a_text_once():
-    first, second = FoundBatch({}, 0), FoundBatch({}, 0)
-    for found in (first, second):
-        for text in ("She is the 2nd of 3", "I saw a 5 and 6 dogs"):
-            ENGLISH.finder.find(text, found)
-    made = {one[0]: one is other for one, other in zip(first.lists, second.lists, strict=True)}
-    assert made["1st"] and made["a 2"]
 
 
 def test_the_memory_of_a_finder_is_bounded():

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import una_fast
+from support.small_runs import save_strict_verifier
 from una_fast.pair_scores import PairScores, read_pairs, score_overlap
 from una_fast_cli.__main__ import main
 from una_fast_cli.probe_report import pairs_report, threshold_reports
@@ -262,15 +263,8 @@ def test_the_baseline_counts_words_that_are_not_shared(pairs):
 
 
 def test_the_command_scores_a_verifier_and_warns_where_overlap_wins(tiny_model, tmp_path, capsys):
-    from una_fast.verify.encoder import open_encoder
-    from una_fast.verify.verifier import Verifier, VerifierSettings
-
     torch.manual_seed(0)  # some random verifiers separate the pairs as well as overlap does
-    encoder = open_encoder(tiny_model)
-    settings = VerifierSettings(
-        encoder.digest, encoder.width, threshold=0.0, least_shared=0.0, width=8, heads=2, layers=1
-    )
-    Verifier.of(settings, settings.model(), encoder).save(tmp_path / "verifier")  # its gate rejects every pair
+    save_strict_verifier(tiny_model, tmp_path / "verifier")
     rows = [f"one old dog {i}\ta new cat of {i}\t1" if i % 2 else f"one old dog {i}\tone old dog\t0" for i in range(30)]
     pairs, kept = tmp_path / "pairs.tsv", tmp_path / "scores.json"
     pairs.write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))

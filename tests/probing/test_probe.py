@@ -202,6 +202,8 @@ def test_tensors_of_any_type_are_accepted(index):
 
 
 def test_labelled_pairs_need_no_index():
-    code = "import una_fast_cli.probe as p, sys; p._checked(p.ProbeOptions(model=['m'], pairs='p')); print(*sys.modules)"
+    code = (
+        "import una_fast_cli.probe as p, sys; p._checked(p.ProbeOptions(model=['m'], pairs='p')); print(*sys.modules)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "una_fast.errors" in ran.stdout.split() and "una_fast.index.index" not in ran.stdout.split()

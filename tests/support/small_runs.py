@@ -80,6 +80,17 @@ def tiny_encoder(folder):
     return folder
 
 
+def save_strict_verifier(model, folder):
+    """Save a small verifier with random weights, whose threshold rejects every pair."""
+    from una_fast.verify.encoder import open_encoder
+    from una_fast.verify.verifier import Verifier, VerifierSettings
+
+    encoder = open_encoder(model)
+    sizes = {"threshold": 0.0, "least_shared": 0.0, "width": 8, "heads": 2, "layers": 1}
+    settings = VerifierSettings(encoder.digest, encoder.width, **sizes)
+    Verifier.of(settings, settings.model(), encoder).save(folder)
+
+
 def options(folder, model, **changes):
     """Return option values of a run with 9 steps per epoch, the last one smaller, and write its files to `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
