@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from train.config import SAME, ResolvedRun, Run
+from train.config import SAME, ResolvedRun
 from train.demo import prepare_demo
 from train.loop.data import Rows, ViewMaker, Views, on_share, original_text
 from train.losses import loss_spec
@@ -25,15 +25,6 @@ from una_fast.options import Files
 from una_fast.parallel import RowThreads
 from una_fast.storage.array_folder import check_array_folder, find_manifest
 from una_fast.tokens.ids import TokenIds
-
-
-class TrainingRows(NamedTuple):
-    """The rows of an index that a run trains on. Blank texts, which contain no replaceable word, are left out."""
-
-    rows: Rows  # ascending; neither the sentence nor its paraphrase is blank
-    n_sentences: int  # of the corpus; row i + n_sentences of the index is the paraphrase of row i
-    n_blank: int
-    n_blank_paraphrases: int
 
 
 class TrainingCorpus:
@@ -53,7 +44,13 @@ class TrainingCorpus:
     @cached_property
     def index(self) -> Index:
         """The index of `sources`. An existing index may contain more sentences, whose words can be replacements."""
-        return open_index(self.run)
+        index = load_index(self.run.index, word_tokenizer=self.run.word_tokenizer)
+        if index.lowercase != self.run.lowercase:
+            raise InputError(
+                f"--index {self.run.index}: was made with --{'' if index.lowercase else 'no-'}lowercase: give it here "
+                "too, or name a new folder with --index"
+            )
+        return index
 
     def make_index(self) -> None:
         """Build and save the index, or check that an existing one matches the corpus. Store the index's token ids."""
@@ -67,36 +64,49 @@ class TrainingCorpus:
             check_array_folder(folder, KIND, unused=True)
             tell_user(f"indexing {', '.join(filter(None, [*run.corpus, run.paraphrases]))}")
             self.index = build_index(sources, run.word_tokenizer, run.lowercase, progress=True)
-            _ = self.training  # raises InputError before anything is written
+            _ = self.rows  # raises InputError before anything is written
             self.index.save(folder)
             del self.index  # from now on the saved one, which is memory-mapped
         _ = self.tokens  # stores them with the index, for the other ranks
-        n, left_out = len(self.training.rows), self.training.n_sentences - len(self.training.rows)
+        left_out = self.n_sentences - len(self.rows)
         note = f", {left_out:,} left out as blank" if left_out else ""
         if run.augment == "una":
             warn_of_few_terms(self.index)
-        tell_user(f"{counted(n, 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
+        tell_user(f"{counted(len(self.rows), 'sentence')} to train on{note}; {counted(self.index.n_terms, 'term')}")
 
     @cached_property
-    def training(self) -> TrainingRows:
-        """The rows to train on. Raises InputError for too few rows, or if --paraphrases and corpus differ in size."""
-        run, index = self.run, self.index
-        sizes, n_files = [source["n_documents"] for source in index.sources], len(self.sources[0])
+    def n_sentences(self) -> int:
+        """Number of sentences in --corpus. Row i + n_sentences of the index is the paraphrase of row i.
+
+        Raises InputError if --paraphrases has another number of sentences.
+        """
+        sizes, n_files = [source["n_documents"] for source in self.index.sources], len(self.sources[0])
         n, n_paraphrases = sum(sizes[:n_files]), sum(sizes[n_files : n_files + len(self.sources[1])])
-        if run.paraphrases and n_paraphrases != n:
+        if self.run.paraphrases and n_paraphrases != n:
             raise InputError(
-                f"--paraphrases {run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
+                f"--paraphrases {self.run.paraphrases}: has {counted(n_paraphrases, 'sentence')} and the corpus {n:,}: "
                 "line i of one must be a paraphrase of line i of the other"
             )
-        blank = KeptWords.of(run.keep_punctuation, self.kept_words, index.lowercase).unchangeable_rows(index)
-        blank, blank_paraphrases, _ = np.split(blank, np.searchsorted(blank, [n, n + n_paraphrases]))
-        rows = np.delete(np.arange(n), np.union1d(blank, blank_paraphrases - n))
-        if len(rows) < run.batch_size:
+        return n
+
+    @cached_property
+    def blank(self) -> tuple[Rows, Rows]:
+        """The rows of the sentences without a replaceable word, and of those whose paraphrase has none."""
+        kept = KeptWords.of(self.run.keep_punctuation, self.kept_words, self.index.lowercase)
+        rows, n = kept.unchangeable_rows(self.index), self.n_sentences
+        sentences, paraphrases, _ = np.split(rows, np.searchsorted(rows, [n, 2 * n]))
+        return sentences, paraphrases - n if self.run.paraphrases else rows[:0]
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows to train on, ascending: the sentences that are not `blank`. Raises InputError for too few."""
+        rows = np.delete(np.arange(self.n_sentences), np.union1d(*self.blank))
+        if len(rows) < self.run.batch_size:
             raise InputError(
                 f"the corpus has {counted(len(rows), 'sentence')} with words, fewer than --batch-size "
-                f"{run.batch_size}: give more text or a smaller batch"
+                f"{self.run.batch_size}: give more text or a smaller batch"
             )
-        return TrainingRows(rows, n, len(blank), len(blank_paraphrases))
+        return rows
 
     @cached_property
     def tokens(self) -> TokenIds:
@@ -119,23 +129,13 @@ class TrainingCorpus:
             edited = make_augmentation(run.positives, self.index, offered, **always).token_ids
             positive = on_share(edited, original_text(tokens), run.positives_share, run.seed)
         elif run.paraphrases:
-            positive = original_text(tokens, self.training.n_sentences)
+            positive = original_text(tokens, self.n_sentences)
         n_negatives = loss_spec(run.loss).negative_views
         return Views(original_text(tokens), positive, negative, run.max_length, run.alpha, n_negatives)
 
     def about(self) -> dict[str, Any]:
         """Return what run.json records about the corpus."""
-        rows, n, n_blank, n_blank_paraphrases = self.training
-        counts = {"sentences": n, "trained_on": len(rows), "blank": n_blank, "blank_paraphrases": n_blank_paraphrases}
-        return {**counts, "terms": self.index.n_terms, "sources": self.index.sources}
-
-
-def open_index(run: Run) -> Index:
-    """Open the index of a run. Raises InputError if it was made with other options."""
-    index = load_index(run.index, word_tokenizer=run.word_tokenizer)
-    if index.lowercase != run.lowercase:
-        raise InputError(
-            f"--index {run.index}: was made with --{'' if index.lowercase else 'no-'}lowercase: give it here too, or "
-            "name a new folder with --index"
-        )
-    return index
+        blank, blank_paraphrases = map(len, self.blank)
+        counts = {"sentences": self.n_sentences, "trained_on": len(self.rows)}
+        counts |= {"blank": blank, "blank_paraphrases": blank_paraphrases, "terms": self.index.n_terms}
+        return {**counts, "sources": self.index.sources}

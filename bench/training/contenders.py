@@ -60,7 +60,7 @@ class Bench:
         self.batch, self.device, self.clock = batch, torch.device(device), clock
         run, self.index, self.tokenizer = prepared.run, prepared.corpus.index, prepared.tokenizer
         self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
-        self.plan = Plan(prepared.corpus.training.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
+        self.plan = Plan(prepared.corpus.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
     def rows(self, number: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import una_fast
 from support.small_runs import options, refused, write_corpus
 from support.token_ids import assert_ids
 from train.config import Run, make_run
-from train.corpus import open_index
+from train.corpus import TrainingCorpus
 from train.ddp import command as train_command
 from train.distributed import Ranks
 from train.launch.prepare import PreparedRun
@@ -32,7 +32,7 @@ def prepared(values):
     """Build the index of a run. Return the run with resolved options, its training rows and its counts."""
     ready = PreparedRun(make_run(values))
     ready.corpus.make_index()
-    return ready.run, ready.corpus.training.rows, ready.summary(1)["corpus"]
+    return ready.run, ready.corpus.rows, ready.summary(1)["corpus"]
 
 
 @pytest.mark.parametrize("given", ["paraphrases", "paraphrases/*.txt"])
@@ -155,7 +155,8 @@ def test_the_fingerprint_contains_the_neighbours(fingerprinted):
 def test_a_run_refuses_an_index_with_other_word_options(tmp_path, made, asked, named):
     una_fast.build_index(["The cat sits", "on the Mat"], **made).save(tmp_path / "index")
     with pytest.raises(InputError, match=named) if named else contextlib.nullcontext():
-        assert open_index(Run(index=str(tmp_path / "index"), **asked)).n_documents == 2
+        run = Run(index=str(tmp_path / "index"), **asked)
+        assert TrainingCorpus(run, frozenset(), None).index.n_documents == 2
 
 
 @pytest.mark.parametrize("name", sorted(POSITIVES))

@@ -70,7 +70,7 @@ class PreparedRun:
         if not self.run.neighbours:
             return None
         corpus, device = self.corpus, torch.device(self.run.device)
-        digest, rows = corpus.index.fingerprint, corpus.training.rows
+        digest, rows = corpus.index.fingerprint, corpus.rows
         return load_neighbours(self.run, digest, corpus.tokens, rows, self.encoder, device)
 
     @cached_property
@@ -81,7 +81,7 @@ class PreparedRun:
         return {
             **run.identity(),
             "corpus": self.corpus.index.fingerprint,
-            "sentences": self.corpus.training.n_sentences,
+            "sentences": self.corpus.n_sentences,
             "model": weights_digest(encoder.backbone),
             "model's tokenizer": self._tokenizer_digest,
             "model's config.json": file_checksum(Path(cast(str, cached_file(run.model, "config.json")))),
@@ -94,7 +94,7 @@ class PreparedRun:
     def plan(self) -> Plan:
         """Make the `Plan`, which chooses the rows of every step."""
         run = self.run
-        rows, nearest = self.neighbours or (self.corpus.training.rows, None)
+        rows, nearest = self.neighbours or (self.corpus.rows, None)
         return Plan(rows, run.batch_size, run.seed, run.epochs, run.max_steps, nearest)
 
     def batch_maker(self, ranks: Ranks) -> BatchMaker:
