@@ -1,5 +1,6 @@
 """The pairs: harmless changes, their harmful twins, templates, WordNet's files, and `PairMaker`."""
 
+import time
 from collections import Counter
 
 import numpy as np
@@ -91,6 +92,26 @@ def test_harmless_changes(name, text, expected):
         assert len(found) > 8 and text not in found and "What is the best way to bake bread?" in found
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["coordinated", "symmetric", "compared"], lambda n: "Abcde " * n + "than x"),
+        (["coordinated", "symmetric"], lambda n: "Ab-cd'" * n),
+        (["filler"], lambda n: "." * 6 * n + "x"),
+        (["time order"], lambda n: f"She left before {'a' * (n // 25)}%"),  # 10 and 40 letters
+    ],
+)
+def test_the_time_of_a_change_is_linear_in_the_length(names, text):
+    def seconds(change, n):
+        started = time.process_time()
+        results(change, text(n), 8)
+        return time.process_time() - started
+
+    for name in names:
+        short, long = (min(seconds(harmless_changes()[name], n) for _ in range(3)) for n in (250, 1000))
+        assert long < 10 * short + 0.01, name  # 4 times the length: a quadratic search takes 16 times as long
 
 
 def test_a_phrase_is_replaced_only_where_it_has_one_meaning():

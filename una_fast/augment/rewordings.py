@@ -18,10 +18,14 @@ from una_fast.augment.wordnet import WordNet, inflected
 Change = Callable[[str, Draws], "str | None"]
 FILE = Path(__file__).with_name("rewordings.txt")
 PUT_IN_ONLY = "<"  # marks a phrase that others become, and that stays as it is
-NAME = r"[A-Z][\w'-]*(?: (?:of |the )?[A-Z][\w'-]*)*"
-NOUN = rf"(?:(?:[Tt]he |[Aa]n? |[Mm]y |[Hh]is |[Hh]er |[Tt]heir )?(?:{NAME}|[a-z][\w-]+))"
-THING = rf"(?:(?:[Tt]he|[Aa]n?|[Mm]y|[Hh]is|[Hh]er|[Tt]heir) [a-z][\w-]+|(?:[Tt]he )?{NAME})"
-END = r"([?.! ]*)$"
+# At most 16 words of at most 61 letters: without a limit, each word of a long title was the start of a search to its
+# end, which took 4 seconds for 22,000 characters.
+NAME = r"[A-Z][\w'-]{0,60}(?: (?:of |the )?[A-Z][\w'-]{0,60}){0,15}"
+WORD = r"[a-z][\w-]{1,60}"
+NOUN = rf"(?:(?:[Tt]he |[Aa]n? |[Mm]y |[Hh]is |[Hh]er |[Tt]heir )?(?:{NAME}|{WORD}))"
+THING = rf"(?:(?:[Tt]he|[Aa]n?|[Mm]y|[Hh]is|[Hh]er|[Tt]heir) {WORD}|(?:[Tt]he )?{NAME})"
+MARKS = "?.! "  # that end a sentence
+END = rf"([{MARKS}]*)$"
 AUXILIARY = "is are was were do does did can could should will would has have".split()
 CLAUSE = "In On At During After Before With By Under From When If While Because Since Although For".split()
 MOVABLE = "in on at during after before when while because since".split()  # they begin what can move to the front
@@ -101,15 +105,16 @@ def _lists(name: str) -> list[str]:
 
 def filler(text: str, draws: Draws) -> str | None:
     """Put in words that say nothing: before the text, behind it, or after an auxiliary."""
-    kind, end = draws.unit(), re.search(END, text)
-    body = text[: end.start()] if end else text
+    kind, line = draws.unit(), text.removesuffix("\n")
+    body = line.rstrip(MARKS)
     if kind < 0.4:
         return f"{draws.pick(_lists('fillers before'))} {lowered(text)}"
     if kind < 0.6:
         asks = text.rstrip().endswith("?")
         behind = draws.pick(_lists("fillers behind" if asks else "fillers behind statements"))
-        return f"{body}, {behind}{end[1] if end else ''}"
-    pattern = rf"\b(?:{'|'.join(AUXILIARY)}) (?:it |they |we |he |she |you |I |there |(?:the |my )?{NOUN} )?(?=\w)"
+        return f"{body}, {behind}{line[len(body) :]}"
+    subject = r"(?:it|they|we|he|she|you|I|there) |(?:[a-z][\w'-]* )+"
+    pattern = rf"\b(?:{'|'.join(AUXILIARY)}) (?:{subject})?(?=\w)"
     found = [match for match in re.finditer(pattern, text, re.IGNORECASE) if match.end() < len(body)]
     if not found:
         return None
@@ -132,7 +137,7 @@ def article(text: str, draws: Draws) -> str | None:
 
 def marks(text: str, draws: Draws) -> str | None:
     """Change punctuation or capitals."""
-    options = [text.rstrip("?.! "), text.replace(",", ""), text.replace('"', ""), text.replace("-", " "), text.lower()]
+    options = [text.rstrip(MARKS), text.replace(",", ""), text.replace('"', ""), text.replace("-", " "), text.lower()]
     options = [option for option in options if option != text]
     return draws.pick(options) if options else None
 
@@ -141,7 +146,7 @@ def coordinated(text: str, draws: Draws) -> str | None:
     """Turn "A and B" into "B and A"."""
     found = [
         match
-        for match in re.finditer(rf"\b({NAME}|[\w-]+) (and|or) ((?:the |a |my )?)({NAME}|[\w-]+)", text)
+        for match in re.finditer(rf"\b({NAME}|[\w-]{{1,61}}) (and|or) ((?:the |a |my )?)({NAME}|[\w-]{{1,61}})", text)
         if not {match[1].lower(), match[4].lower()} & FUNCTION_WORDS and match[1] != match[4]
     ]
     if not found:
@@ -165,7 +170,7 @@ def fronted(text: str, draws: Draws) -> str | None:
 
 def time_order(text: str, draws: Draws, wrong: bool = False) -> str | None:
     """Turn "X before Y" into "Before Y, X"; wrongly: into "X after Y" or "Y before X"."""
-    match = re.match(rf"(.{{6,}}?) (before|after) ((?:\w+ ?){{1,8}}?){END}", text)
+    match = re.match(rf"(.{{6,}}?) (before|after) (\w+(?: \w+){{0,7}} ?){END}", text)
     if not match:
         return None
     first, word, second, end = match.groups()
