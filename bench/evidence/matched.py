@@ -21,7 +21,7 @@ from train.verifier.data import read_sentences
 from train.verifier.options import VerifierOptions
 from una_fast.augment.counter_rng import CounterRNG, seed_of
 from una_fast.augment.draws import Draws
-from una_fast.augment.rewordings import Change, harmful_changes, harmless_changes, judging_changes, judging_contrasts
+from una_fast.augment.rewordings import JUDGING, Change, harmful_changes, harmless_changes
 from una_fast.command import run_command
 from una_fast.errors import InputError, counted
 from una_fast.storage.files import write_file
@@ -29,7 +29,6 @@ from una_fast.verify.pairs import around, roles
 
 FILE = "near_miss/pairs/matched.tsv"
 LEFT_OUT = ("typo", "marks", "filler", "article")  # no reader would call these paraphrases
-NEW = {*judging_changes(), *judging_contrasts()}
 MOST_CHANGED = 8  # words
 
 
@@ -70,7 +69,7 @@ def matched_pairs(texts: Sequence[str], seed: int = 0) -> list[tuple[str, str, i
     by_number: dict[int, tuple[list, list]] = defaultdict(lambda: ([], []))
     for label, changes in ((1, harmless), (0, harmful)):
         for first, second, name in edited(texts[1 - label :: 2], changes, seed):
-            group = f"{'new' if name in NEW else 'trained'} {name}"
+            group = f"{'new' if name in JUDGING else 'trained'} {name}"
             by_number[changed_words(first, second)][1 - label].append((first, second, label, group))
     return [
         pair

@@ -10,14 +10,7 @@ import una_fast
 from una_fast.augment.counter_rng import CounterRNG
 from una_fast.augment.draws import Draws
 from una_fast.augment.harmless import chosen_changes, reworded
-from una_fast.augment.rewordings import (
-    exchanged_word,
-    harmful_changes,
-    harmless_changes,
-    judging_changes,
-    judging_contrasts,
-    read_rewordings,
-)
+from una_fast.augment.rewordings import JUDGING, exchanged_word, harmful_changes, harmless_changes, read_rewordings
 from una_fast.augment.wordnet import WordNet, inflected
 from una_fast.errors import InputError
 from una_fast.verify.pairs import PairMaker, around, has_roles, marked, overlap, question_of, roles
@@ -129,9 +122,8 @@ def test_no_phrase_is_both_harmless_and_harmful():
 
 def test_judging_kinds_are_not_trained():
     maker = PairMaker(TEXTS)
-    judging = {*judging_changes(), *judging_contrasts()}
-    assert judging and judging.isdisjoint(maker._harmless) and judging.isdisjoint(maker._harmful)
-    assert judging <= {*PairMaker(TEXTS, judging=True)._harmless, *PairMaker(TEXTS, judging=True)._harmful}
+    assert JUDGING.isdisjoint(maker._harmless) and JUDGING.isdisjoint(maker._harmful)
+    assert {*harmless_changes(), *harmful_changes()} >= JUDGING
 
 
 def test_pairs_depend_only_on_the_seed():

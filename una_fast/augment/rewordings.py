@@ -16,6 +16,7 @@ from una_fast.augment.word_lists import FUNCTION, read_word_lists
 from una_fast.augment.wordnet import WordNet, inflected
 
 Change = Callable[[str, Draws], "str | None"]
+Match = re.Match[str]
 FILE = Path(__file__).with_name("rewordings.txt")
 PUT_IN_ONLY = "<"  # marks a phrase that others become, and that stays as it is
 # At most 16 words of at most 61 letters: without a limit, each word of a long title was the start of a search to its
@@ -65,12 +66,25 @@ class Exchange:
 
     def __call__(self, text: str, draws: Draws) -> str | None:
         """Return `text` with one exchanged phrase, or None if it has none."""
-        found = [*self._pattern.finditer(text)]
-        if not found:
-            return None
-        match = draws.pick(found)
-        new = capitalised_like(match[0], draws.pick(self.others[match[0].lower()]))
-        return text[: match.start()] + new + text[match.end() :]
+
+        def other(match: Match) -> str:
+            return capitalised_like(match[0], draws.pick(self.others[match[0].lower()]))
+
+        return replaced_once(text, draws, self._pattern.finditer(text), other)
+
+
+def replaced(text: str, match: Match, new: str) -> str:
+    """Return `text` with `new` instead of a match."""
+    return text[: match.start()] + new + text[match.end() :]
+
+
+def replaced_once(text: str, draws: Draws, found: Iterable[Match], new: Callable[[Match], str]) -> str | None:
+    """Draw one of the matches and replace it with what `new` returns for it. Return None if there is no match."""
+    found = [*found]
+    if not found:
+        return None
+    match = draws.pick(found)
+    return replaced(text, match, new(match))
 
 
 def capitalised_like(old: str, new: str) -> str:
@@ -115,24 +129,17 @@ def filler(text: str, draws: Draws) -> str | None:
         return f"{body}, {behind}{line[len(body) :]}"
     subject = r"(?:it|they|we|he|she|you|I|there) |(?:[a-z][\w'-]* )+"
     pattern = rf"\b(?:{'|'.join(AUXILIARY)}) (?:{subject})?(?=\w)"
-    found = [match for match in re.finditer(pattern, text, re.IGNORECASE) if match.end() < len(body)]
-    if not found:
-        return None
-    match = draws.pick(found)
-    return f"{text[: match.end()]}{draws.pick(_lists('fillers inside'))} {text[match.end() :]}"
+    found = (match for match in re.finditer(pattern, text, re.IGNORECASE) if match.end() < len(body))
+    return replaced_once(text, draws, found, lambda match: f"{match[0]}{draws.pick(_lists('fillers inside'))} ")
 
 
 def article(text: str, draws: Draws) -> str | None:
     """Leave out an article, or put "the" after a preposition."""
     places = [*re.finditer(r"(?<=\w )(?:the|an?|some) (?=[a-z])", text)]
     if places and draws.unit() < 0.7:
-        match = draws.pick(places)
-        return text[: match.start()] + text[match.end() :]
+        return replaced_once(text, draws, places, lambda match: "")
     places = [*re.finditer(r"\b(?:in|of|for|with|on|about) (?=[a-z]+s\b)", text)]
-    if not places:
-        return None
-    match = draws.pick(places)
-    return f"{text[: match.end()]}the {text[match.end() :]}"
+    return replaced_once(text, draws, places, lambda match: f"{match[0]}the ")
 
 
 def marks(text: str, draws: Draws) -> str | None:
@@ -149,13 +156,14 @@ def coordinated(text: str, draws: Draws) -> str | None:
         for match in re.finditer(rf"\b({NAME}|[\w-]{{1,61}}) (and|or) ((?:the |a |my )?)({NAME}|[\w-]{{1,61}})", text)
         if not {match[1].lower(), match[4].lower()} & FUNCTION_WORDS and match[1] != match[4]
     ]
-    if not found:
-        return None
-    match = draws.pick(found)
-    first, second = match[3] + match[4], match[1]
-    if match.start() == 0:
-        first, second = raised(first), lowered(second)
-    return f"{text[: match.start()]}{first} {match[2]} {second}{text[match.end() :]}"
+
+    def turned(match: Match) -> str:
+        first, second = match[3] + match[4], match[1]
+        if match.start() == 0:
+            first, second = raised(first), lowered(second)
+        return f"{first} {match[2]} {second}"
+
+    return replaced_once(text, draws, found, turned)
 
 
 def fronted(text: str, draws: Draws) -> str | None:
@@ -225,16 +233,15 @@ def compared(text: str, draws: Draws, wrong: bool = False) -> str | None:
     sides = draws.pick([(second, more, first), (first, less, second)]) if wrong else (second, less, first)
     if match.start() == 0:
         sides = raised(sides[0]), sides[1], _inside(sides[2])
-    new = f"{sides[0]} {verb}{sides[1]} {what}than {sides[2]}"
-    return text[: match.start()] + new + text[match.end() :]
+    return replaced(text, match, f"{sides[0]} {verb}{sides[1]} {what}than {sides[2]}")
 
 
 def genitive(text: str, draws: Draws) -> str | None:
     """Turn "the king of Spain" into "Spain's king", or the other way round."""
     if match := re.search(rf"\bthe ([a-z]+) of ({NAME})(?=[ ,.?])", text):
-        return f"{text[: match.start()]}{match[2]}'s {match[1]}{text[match.end() :]}"
+        return replaced(text, match, f"{match[2]}'s {match[1]}")
     match = re.search(r"\b([A-Z]\w+)'s ([a-z]+)\b", text)
-    return match and f"{text[: match.start()]}the {match[2]} of {match[1]}{text[match.end() :]}"
+    return match and replaced(text, match, f"the {match[2]} of {match[1]}")
 
 
 def symmetric(text: str, draws: Draws) -> str | None:
@@ -245,7 +252,7 @@ def symmetric(text: str, draws: Draws) -> str | None:
         first, second = match[3], _inside(match[1])
         if match.start() == 0:
             first = raised(first)
-        return f"{text[: match.start()]}{first} {match[2]} {second}{text[match.end() :]}"
+        return replaced(text, match, f"{first} {match[2]} {second}")
     inverted = "|".join(phrase.removeprefix("is ") for phrase in _lists("symmetric") if phrase.startswith("is "))
     match = re.match(rf"((?:Is|Was) )({NOUN}) ({inverted}) ({NOUN}){END}", text)
     return match and f"{match[1]}{match[4]} {match[3]} {match[2]}{match[5]}"
@@ -260,20 +267,20 @@ def from_to(text: str, draws: Draws, wrong: bool = False) -> str | None:
     new = f"{word} {second} from {first}"
     if wrong:
         new = draws.pick([f"from {second} {word} {first}", f"{word} {first} from {second}"])
-    return text[: match.start()] + new + text[match.end() :]
+    return replaced(text, match, new)
 
 
 def twice_negated(text: str, draws: Draws, wrong: bool = False) -> str | None:
     """Turn "is not legal" into "is illegal", or "is legal" into "is not illegal"; wrongly: leave out the negation."""
     pairs = {a: b for line in read_rewordings()["opposites"] for a, b in (line, line[::-1])}
     words = "|".join(pairs)
-    found = [*re.finditer(rf"\b(is|are|was|were) (not |)({words})\b(?! \w*(?:is|ed|s)\b)", text, re.IGNORECASE)]
-    if not found:
-        return None
-    match = draws.pick(found)
-    negated = bool(match[2]) != wrong
-    new = f"{match[1]} {'' if negated else 'not '}{pairs[match[3].lower()]}"
-    return text[: match.start()] + new + text[match.end() :]
+    found = re.finditer(rf"\b(is|are|was|were) (not |)({words})\b(?! \w*(?:is|ed|s)\b)", text, re.IGNORECASE)
+
+    def turned(match: Match) -> str:
+        negated = bool(match[2]) != wrong
+        return f"{match[1]} {'' if negated else 'not '}{pairs[match[3].lower()]}"
+
+    return replaced_once(text, draws, found, turned)
 
 
 def without_that(text: str, draws: Draws) -> str | None:
@@ -281,28 +288,29 @@ def without_that(text: str, draws: Draws) -> str | None:
     match = re.search(
         r"\b(said|says|say|think|thinks|thought|believe|believes|believed|know|knew|sure|true) that (?=\w)", text
     )
-    return match and text[: match.end() - 5] + text[match.end() :]
+    return match and replaced(text, match, f"{match[1]} ")
 
 
 def typo(text: str, draws: Draws) -> str | None:
     """Exchange two letters inside a long word."""
-    found = [*re.finditer(r"\b[a-z]{6,}\b", text)]
-    if not found:
-        return None
-    match = draws.pick(found)
-    i = match.start() + 1 + draws.below(len(match[0]) - 3)
-    return text[:i] + text[i + 1] + text[i] + text[i + 2 :]
+
+    def mistyped(match: Match) -> str:
+        word = match[0]
+        i = 1 + draws.below(len(word) - 3)
+        return word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+
+    return replaced_once(text, draws, re.finditer(r"\b[a-z]{6,}\b", text), mistyped)
 
 
 def written(text: str, draws: Draws) -> str | None:
     """Write a number in another way: 5000 and 5,000, "5 mg" and "5mg"."""
     if match := re.search(r"(?<![\w.,])(\d{1,3}),(\d{3})(?![\w,])", text):
-        return f"{text[: match.start()]}{match[1]}{match[2]}{text[match.end() :]}"
+        return replaced(text, match, match[1] + match[2])
     if match := re.search(r"(?<![\w.,:/-])(\d{1,3})(\d{3})(?= [a-z])", text):
         is_year = 1500 < int(match[0]) < 2100
-        return None if is_year else f"{text[: match.start()]}{match[1]},{match[2]}{text[match.end() :]}"
+        return None if is_year else replaced(text, match, f"{match[1]},{match[2]}")
     match = re.search(r"\b(\d+) (mg|kg|km|cm|mm|gb|am|pm|ml|m|g)\b", text, re.IGNORECASE)
-    return match and f"{text[: match.start()]}{match[1]}{match[2]}{text[match.end() :]}"
+    return match and replaced(text, match, match[1] + match[2])
 
 
 def asked_passive(text: str, draws: Draws, wrong: bool = False) -> str | None:
@@ -349,13 +357,10 @@ def harmless_changes() -> dict[str, Change]:
         "from to": from_to,
         "twice negated": twice_negated,
         "typo": typo,
-        **judging_changes(),
+        "genitive": genitive,
+        "that": without_that,
+        "written": written,
     }
-
-
-def judging_changes() -> dict[str, Change]:
-    """Return the harmless changes that no verifier trains on, so that they can judge one."""
-    return {"genitive": genitive, "that": without_that, "written": written}
 
 
 @lru_cache(1)
@@ -365,14 +370,12 @@ def harmful_changes() -> dict[str, Change]:
     wrongly = {"time order": time_order, "passive": passive, "active": active, "asked": asked_passive}
     wrongly |= {"compared": compared, "from to": from_to, "twice negated": twice_negated}
     changes: dict[str, Change] = {name: partial(change, wrong=True) for name, change in wrongly.items()}
-    return {"contrast": Exchange(lists["contrasts"]), **changes, **judging_contrasts()}
+    exchanged = {name: Exchange(lists[f"{name}s"]) for name in ("person", "tense")}
+    return {"contrast": Exchange(lists["contrasts"]), **changes, **exchanged}
 
 
-@lru_cache(1)
-def judging_contrasts() -> dict[str, Change]:
-    """Return the harmful changes that no verifier trains on, so that they can judge one."""
-    lists = read_rewordings()
-    return {"person": Exchange(lists["persons"]), "tense": Exchange(lists["tenses"])}
+# no verifier trains on these changes, so that they can judge one
+JUDGING = frozenset(("genitive", "that", "written", "person", "tense"))
 
 
 def exchanged_word(wordnet: WordNet, others: Mapping[str, Sequence[str]]) -> Change:
@@ -382,14 +385,16 @@ def exchanged_word(wordnet: WordNet, others: Mapping[str, Sequence[str]]) -> Cha
     """
 
     def change(text: str, draws: Draws) -> str | None:
-        found = []
-        for match in re.finditer(r"(?<![\w'-])[a-z]{3,}(?![\w'-])", text):
+        found = [
+            match
+            for match in re.finditer(r"(?<![\w'-])[a-z]{3,}(?![\w'-])", text)
+            if match[0] not in FUNCTION_WORDS and others.get(wordnet.lemma(match[0])[0])
+        ]
+
+        def other(match: Match) -> str:
             lemma, ending = wordnet.lemma(match[0])
-            if match[0] not in FUNCTION_WORDS and (options := others.get(lemma)):
-                found.append((match, options, ending))
-        if not found:
-            return None
-        match, options, ending = draws.pick(found)
-        return text[: match.start()] + inflected(draws.pick(options), ending) + text[match.end() :]
+            return inflected(draws.pick(others[lemma]), ending)
+
+        return replaced_once(text, draws, found, other)
 
     return change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,14 +18,14 @@ from una_fast.augment.rewordings import (
     AUXILIARY,
     END,
     FUNCTION_WORDS,
+    JUDGING,
     NAME,
     Change,
     exchanged_word,
     harmful_changes,
-    judging_changes,
-    judging_contrasts,
     lowered,
     raised,
+    replaced_once,
 )
 from una_fast.augment.wordnet import WordNet
 from una_fast.errors import InputError
@@ -60,26 +60,21 @@ class PairMaker:
         texts: the sentences, at least two.
         seed: any integer.
         wordnet: WordNet's folder, for opposites, sisters and synonyms; None does without.
-        judging: make the changes that `PairMaker` otherwise leaves out, so that they can judge a verifier.
     """
 
-    def __init__(self, texts: Sequence[str], seed: int = 42, wordnet: str | Path | None = None, judging: bool = False):
+    def __init__(self, texts: Sequence[str], seed: int = 42, wordnet: str | Path | None = None):
         if len(texts) < 2:
             raise InputError(f"texts: {len(texts)} given: give at least 2 sentences")
         self._seed, net = seed, WordNet(Path(wordnet)) if wordnet else None
         self.texts = [self._asked_sometimes(text, row) for row, text in enumerate(texts)]
         self._index = build_index(self.texts)
-        unseen = {**judging_changes(), **judging_contrasts()}
-        self._harmless = chosen_changes(wordnet=net)
-        self._harmful: dict[str, Change] = {**harmful_changes(), "around": around, "added": self._added}
+        self._harmless = _trained(chosen_changes(wordnet=net))
+        self._harmful = {**_trained(harmful_changes()), "around": around, "added": self._added}
         self._harmful["roles"] = partial(roles, wordnet=net)
         if net:
             self._harmful |= {
                 "opposite": exchanged_word(net, net.opposites), "sister": exchanged_word(net, net.sisters)
             }  # fmt: skip
-        if not judging:
-            self._harmless = {name: change for name, change in self._harmless.items() if name not in unseen}
-            self._harmful = {name: change for name, change in self._harmful.items() if name not in unseen}
         self._templates = read_templates()
         if net:
             self._templates = self._templates._replace(
@@ -196,6 +191,10 @@ class PairMaker:
                     yield Pair(first, near[second].second, 1, f"neighbour {near[second].kind}")
 
 
+def _trained(changes: Mapping[str, Change]) -> dict[str, Change]:
+    return {name: change for name, change in changes.items() if name not in JUDGING}
+
+
 NEGATIONS = {"not", "no", "never", "none", "nobody", "nothing", "without", "cannot"}
 
 
@@ -242,10 +241,7 @@ def around(text: str, draws: Draws) -> str | None:
         and match[1].split()[-1].lower() != match[3].split()[-1].lower()
         and match[1][:1].isupper() == match[3][:1].isupper()
     ]
-    if not found:
-        return None
-    match = draws.pick(found)
-    return f"{text[: match.start()]}{match[3]} {match[2]} {match[1]}{text[match.end() :]}"
+    return replaced_once(text, draws, found, lambda match: f"{match[3]} {match[2]} {match[1]}")
 
 
 def roles(text: str, draws: Draws, wordnet: WordNet | None = None) -> str | None:
