@@ -83,7 +83,7 @@ def test_first_pass_of_near_misses(note, size: int, lines: list[str], tokenizer:
     near = una_fast.NearMisses(n_jobs=1)
 
     def find_edits() -> None:
-        found = FoundBatch({}, 0)
+        found = FoundBatch()
         for line in sample:
             finder.find(line, found)
 

@@ -226,7 +226,7 @@ def test_the_cost_of_a_long_text_is_that_of_its_parts(part):
     def seconds(n: int) -> float:
         text = "".join(part.replace("5", "{0}").format(k) for k in range(10**6, 10**6 + 200 * n, 200))
         finder = EditFinder(ENGLISH)  # a used one knows the numbers of the shorter text
-        found, start = FoundBatch({}, 0), time.process_time()
+        found, start = FoundBatch(), time.process_time()
         finder.find(text, found)
         found.to_bytes(text, 2)
         return time.process_time() - start

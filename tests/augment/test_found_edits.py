@@ -1,12 +1,9 @@
 """The flat arrays of edits: what they contain, the kernels that draw and write them, and the index's cache of them."""
 
-import itertools
-import sys
-import threading
-import time
 from bisect import bisect
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,11 +14,12 @@ import una_fast
 from una_fast import NearMisses
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
 from una_fast.arrays import StringTable
-from una_fast.augment import found_edits as found_edits_module
+from una_fast.augment import found_edits
 from una_fast.augment.edits import Edit, listed_edits
-from una_fast.augment.found_edits import BOUNDS, DTYPES, DrawnEdits, FoundEdits, _checksum, _fit, edit_writer
+from una_fast.augment.found_edits import DTYPES, DrawnEdits, _checksum, _fit, edit_writer, find_edits
 from una_fast.augment.split_sentences import SplitSentences
 from una_fast.augment.word_lists import read_word_lists
+from una_fast.storage.array_folder import Arrays
 
 ENGLISH = read_word_lists()
 LINES = [
@@ -44,23 +42,22 @@ def edits_of(text: str) -> list[list[Edit]]:
     return [*listed_edits(text, ENGLISH).values()]
 
 
-def found_edits(lines: list[str], calls: list | None = None) -> FoundEdits:
+def arrays_of(lines: list[str]) -> Arrays:
     def find(rows, found):
-        calls is None or calls.append(rows.tolist())
         for row in rows.tolist():
             ENGLISH.finder.find(lines[row], found)
             found.to_bytes(lines[row], 2)
 
-    return FoundEdits(source_of(lines), 2, find)
+    return find_edits(find, np.arange(len(lines)))
 
 
-def listed(arrays: dict, row: int, text: str) -> list[list[tuple[int, int, tuple[str, ...]]]]:
+def listed(arrays: Arrays, row: int, text: str) -> list[list[tuple[int, int, tuple[str, ...]]]]:
     """Return the edits of a row in the arrays, by kind, with places in characters."""
     options = StringTable(arrays["options_utf8"], arrays["options_offsets"])
     lists = arrays["list_bounds"]
     utf8, kinds = text.encode(), []
     for kind in range(2):
-        bounds = arrays["edits_indptr"][2 * arrays["slots"][row] + kind :][:2]
+        bounds = arrays["edits_indptr"][2 * row + kind :][:2]
         kinds.append([])
         for edit in range(*bounds):
             start, stop = (len(utf8[: arrays[name][edit]].decode()) for name in ("starts", "stops"))
@@ -69,91 +66,27 @@ def listed(arrays: dict, row: int, text: str) -> list[list[tuple[int, int, tuple
     return kinds
 
 
-@given(st.lists(st.lists(st.integers(0, len(LINES) - 1), min_size=1), min_size=1, max_size=5))
-def test_the_arrays_contain_each_edit_and_each_sentence_is_searched_once(batches):
-    calls: list[list[int]] = []
-    found = found_edits(LINES, calls)
-    for batch in batches:
-        arrays = found.of(np.array(batch))
-        for row in batch:
-            assert listed(arrays, row, LINES[row]) == [[one[:3] for one in kind] for kind in edits_of(LINES[row])]
-        assert found.counts(np.array(batch)).tolist() == [[*map(len, edits_of(LINES[row]))] for row in batch]
-    searched = [row for call in calls for row in call]
-    assert sorted(searched) == sorted({row for batch in batches for row in batch})
-    assert found.is_complete == (len(searched) == len(LINES))
+@given(st.lists(st.sampled_from(LINES), max_size=12), st.integers(1, 4))
+def test_the_arrays_contain_each_edit_of_each_sentence(lines, block):
+    with mock.patch.object(found_edits, "BLOCK", block):
+        arrays = arrays_of(lines)
+    assert {name: array.dtype for name, array in arrays.items()} == DTYPES and len(arrays["edits_indptr"]) == 2 * len(
+        lines
+    ) + 1
+    for row, text in enumerate(lines):
+        assert listed(arrays, row, text) == [[one[:3] for one in kind] for kind in edits_of(text)]
 
 
-def interrupted_at(step: int, call) -> bool:
-    """Call a function, and raise KeyboardInterrupt before line number `step` of found_edits.py that runs, if any.
-
-    The functions with a lock are left out: Python protects a `with` from Ctrl-C, but not from a trace function.
-    """
-    n_lines, before = itertools.count(), sys.gettrace()
-
-    def trace(frame, event, _):
-        code = frame.f_code
-        if code.co_filename != found_edits_module.__file__ or code.co_name in ("of", "keep"):
-            return None
-        if event == "line" and next(n_lines) == step:
-            raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
-def test_ctrl_c_at_any_line_leaves_the_edits_of_each_sentence():
-    index = una_fast.build_index([f"There were {n} dogs. {line}" for n, line in enumerate(LINES[:7])])
+def test_threads_and_ctrl_c_leave_the_edits_of_each_sentence():
+    """The first draws of an index find all edits: in several threads at once, or again after a Ctrl-C."""
+    index = una_fast.build_index([f"There were {n} dogs. {line}" for n, line in enumerate(LINES * 20)])
     rows = np.arange(len(index))
-    expected = [[[one[:3] for one in kind] for kind in edits_of(text)] for text in index]
-    for step in itertools.count():
-        found = found_edits([*index])
-
-        def search(found=found):
-            found.of(rows[:3])
-            found.of(rows)
-            found.keep(index, "edits")
-
-        stopped = interrupted_at(step, search)
-        search()
-        assert [listed(found.of(rows), row, index[row]) for row in rows.tolist()] == expected
-        assert found.is_complete
-        if not stopped:
-            break
-    assert step > 30
-
-
-def test_threads_search_each_sentence_once():
-    calls: list[list[int]] = []
-    found, start = found_edits(LINES * 20, calls), threading.Barrier(4)
-
-    def search(thread: int) -> None:
-        start.wait()
-        for row in range(len(LINES) * 20):
-            arrays = found.of(np.array([row, (row + thread) % len(LINES)]))
-            assert listed(arrays, row, (LINES * 20)[row])[1] == [one[:3] for one in edits_of((LINES * 20)[row])[1]]
-
+    expected = NearMisses(index).texts(rows)
+    near = NearMisses(index)
+    with mock.patch.object(near, "_find", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        near.texts(rows)
     with ThreadPoolExecutor(4) as pool:
-        assert [*pool.map(search, range(4))] == [None] * 4
-    assert sorted(row for call in calls for row in call) == [*range(len(LINES) * 20)]
-
-
-def test_a_thread_that_waited_for_another_searches_nothing_again():
-    """With nothing to add, it would write to arrays that may have become those of the cache, which are read-only."""
-    calls: list[list[int]] = []
-    found, rows = found_edits(LINES, calls), np.arange(len(LINES))
-    with ThreadPoolExecutor(2) as pool:
-        with found._lock:
-            waiting = [pool.submit(found.of, rows) for _ in range(2)]
-            time.sleep(0.2)
-        assert all(one.result()["slots"].min() == 0 for one in waiting)
-    assert calls == [rows.tolist()]
+        assert [*pool.map(near.texts, np.split(rows, 4))] == [part.tolist() for part in np.split(np.array(expected), 4)]
 
 
 BITS = st.integers(0, 2**64 - 1)
@@ -181,15 +114,14 @@ def test_an_edit_is_drawn_as_the_plain_reference_draws_it(kinds, bits, data):
     sizes = st.lists(st.lists(st.integers(1, 5), max_size=3), min_size=len(places), max_size=len(places))
     rows = [data.draw(sizes) for _ in range(n_rows)]
     possible = [data.draw(st.lists(st.booleans(), min_size=len(kinds), max_size=len(kinds))) for _ in range(n_rows)]
-    order = data.draw(st.permutations(range(n_rows)))  # the slot of each row
-    by_slot = [edits for _, row in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0]) for edits in row]
-    flat = [n for edits in by_slot for n in edits]
-    bounds = np.cumsum([0, *map(len, by_slot)], dtype=np.int64)
+    order = data.draw(st.permutations(range(n_rows)))  # the row of the arrays that has the edits of each row
+    by_row = [edits for _, row in sorted(zip(order, rows, strict=True), key=lambda pair: pair[0]) for edits in row]
+    flat = [n for edits in by_row for n in edits]
+    bounds = np.cumsum([0, *map(len, by_row)], dtype=np.int64)
     listed_at = np.array([places.index(k) if k in places else -1 for k in range(len(kinds))])
     result = draw_edits(
-        np.arange(n_rows), np.array(bits, np.uint64), np.array(possible, np.uint8), np.array(weights), listed_at,
-        np.array(order), len(places), bounds, np.arange(len(flat), dtype=np.int32),
-        np.cumsum([0, *flat], dtype=np.int64),
+        np.array(order), np.array(bits, np.uint64), np.array(possible, np.uint8), np.array(weights), listed_at,
+        len(places), bounds, np.arange(len(flat), dtype=np.int32), np.cumsum([0, *flat], dtype=np.int64),
     )  # fmt: skip
     for i in range(n_rows):
         by_kind = [rows[i][places.index(k)] if k in places else None for k in range(len(kinds))]
@@ -229,12 +161,13 @@ def test_a_saved_index_keeps_its_edits(tmp_path, monkeypatch):
     rows, first = np.arange(len(LINES)), NearMisses(index)
     texts = [first.texts(rows, epoch) for epoch in range(3)]
     (folder,) = (tmp_path / "index").glob("near-misses-*")
+    monkeypatch.setattr("una_fast.augment.near_misses.SAMPLE", 0)
     monkeypatch.setattr("una_fast.augment.near_misses.word_ends", None)  # nothing is found again
     again = NearMisses(una_fast.load_index(tmp_path / "index"))
     assert [again.texts(rows, epoch) for epoch in range(3)] == texts and again.fits(rows).any()
     with pytest.raises(TypeError):  # with other word lists, the stored edits are of no use
         (tmp_path / "lists.txt").write_text("[opposites]\nsafe, red\n", encoding="utf-8")
-        NearMisses(index, word_lists=tmp_path / "lists.txt")
+        NearMisses(index, word_lists=tmp_path / "lists.txt").texts(rows)
     assert len([*(tmp_path / "index").glob("near-misses-*")]) == 1 and folder.exists()
 
 
@@ -256,13 +189,12 @@ def test_a_damaged_cache_is_made_again(tmp_path, damage):
             file.write_bytes(content[:-1] + changed)
         again = NearMisses(una_fast.load_index(tmp_path / "index"))
         assert again.texts(rows) == texts
-        again.texts(rows)
-        assert NearMisses(una_fast.load_index(tmp_path / "index"))._found.is_complete
+        with mock.patch.object(again, "_find", None):
+            assert again.texts(rows, 1) == near.texts(rows, 1)
 
 
 def test_an_edit_without_a_list_does_not_fit():
-    arrays = {name: np.zeros(int(name in BOUNDS), dtype) for name, dtype in DTYPES.items()}
-    arrays |= {"slots": np.arange(1), "edits_indptr": np.zeros(3, np.int64)}
+    arrays = arrays_of(["none"])
 
     def fits(**changed):
         stored = arrays | changed

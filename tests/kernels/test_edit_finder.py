@@ -135,7 +135,7 @@ def test_a_long_line_equals_the_reference():
 @given(st.lists(TEXT, max_size=4))
 @settings(max_examples=30)
 def test_places_in_bytes_are_those_of_the_characters(texts):
-    found = FoundBatch({}, 0)
+    found = FoundBatch()
     for text in texts:
         ENGLISH.finder.find(text, found)
         found.to_bytes(text, 2)
@@ -150,10 +150,12 @@ def test_places_in_bytes_are_those_of_the_characters(texts):
 
 def test_another_thread_does_not_number_the_options_of_a_batch_that_grows(monkeypatch):
     """All batches share the finder's options. To grow a batch releases the GIL, so another thread can search there."""
-    text, found, concatenate, grown = "It is red.", FoundBatch({}, 0), np.concatenate, []
+    text, found, concatenate, grown = "It is red.", FoundBatch(), np.concatenate, []
 
     def grow(arrays):
-        ENGLISH.finder.find(text, FoundBatch({}, 5))
+        other = FoundBatch()
+        ENGLISH.finder.find("It is 5 months.", other)  # which gets the first numbers there
+        ENGLISH.finder.find(text, other)
         grown.append(concatenate(arrays))
         return grown[-1]
 
@@ -164,16 +166,18 @@ def test_another_thread_does_not_number_the_options_of_a_batch_that_grows(monkey
 
 
 def test_a_finder_does_not_keep_a_batch_alive():
-    known = {}
-    ENGLISH.finder.find("It is red and it has 777 dogs.", FoundBatch(known, 0))
-    assert len(known) == 2 and sys.getrefcount(known) == 2  # `known` and the argument
+    found = FoundBatch()
+    ENGLISH.finder.find("It is red and it has 777 dogs.", found)
+    lists = found.lists
+    del found
+    assert len(lists) == 2 and sys.getrefcount(lists) == 2  # `lists` and the argument
 
 
 def test_the_memory_of_a_finder_is_bounded():
     finder = EditFinder(ENGLISH)
     tracemalloc.start()
     for n in range(50):  # each text has its own list of 100 options of 20,000 characters
-        finder.find(f"a{' ' * (20_000 + n)}12345 dogs", FoundBatch({}, 0))
+        finder.find(f"a{' ' * (20_000 + n)}12345 dogs", FoundBatch())
     used = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert 2**24 < used < 2**26

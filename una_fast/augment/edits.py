@@ -36,7 +36,7 @@ class Edit(NamedTuple):
 
 def listed_edits(text: str, lists: WordLists, words: Sequence[str] = ()) -> dict[str, list[Edit]]:
     """Find the edits of each kind in BY_LISTS. words: see `word_ends`."""
-    found = FoundBatch({}, 0)
+    found = FoundBatch()
     lists.finder.find(text, found, word_ends(text, words))
     edits = [
         Edit(start, stop, found.lists[options], RULES[rule]) for start, stop, options, rule in found.table.tolist()

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from una_fast._kernels.ids import rewrite
 from una_fast.augment.base import Explanation, KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.edits import BY_LISTS, WORD, Edit, listed_edits, swap_edits, word_ends
-from una_fast.augment.found_edits import DrawnEdits, FoundEdits, edit_writer
+from una_fast.augment.found_edits import DrawnEdits, edit_writer, find_edits, stored_edits
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
@@ -31,6 +31,7 @@ from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError, is_number, nearest, suggests_keywords, warn_user
 from una_fast.index.index import Index, empty_index
 from una_fast.options import Edits, names_of
+from una_fast.storage.array_folder import Arrays
 from una_fast.tokens.ids import RowNumbers, TokenIds, checked_rows
 
 EDITS = (*BY_LISTS, "name", "swap", "word")
@@ -116,16 +117,15 @@ class NearMisses(TextAugmentation):
         self._places = np.array([self._listed.index(name) if name in self._listed else -1 for name in self._kinds])
         self._kernels: dict[int, KernelAugmentation] = {}  # place in `_kinds` -> what makes this kind
         self._is_name = np.zeros(index.n_terms + 1, dtype=bool)  # the last item is for all unseen words
-        self._found = FoundEdits(self._documents, len(self._listed), partial(self._find, self._documents))
         self._writer = edit_writer(self._documents)
         if index:
             self._add_kernels(index, seed)
-            self._load_found()
             self._warn_of_other_language()
         elif beyond := [*("tokenizer",) * (tokenizer is not None), *self._weights.keys() - BY_LISTS]:
             raise InputError(f"{beyond[0]}: needs an index: give NearMisses(index, ...)")
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._id_writer(self.tokens)
+            self._edits(self._documents, np.arange(0))  # stored now, because `token_ids` runs on several threads
 
     def _words(self, section: str) -> frozenset[str]:
         """Return the words of a section of the word lists, or the English ones if the section is empty."""
@@ -140,15 +140,24 @@ class NearMisses(TextAugmentation):
                 kernel = _important_word(index, KeptWords(replaceable=names), seed)
                 self._kernels[self._kinds.index("name")] = kernel
 
-    def _load_found(self) -> None:
-        """Load the edits of all sentences from the index's cache, or store them there if all are known."""
-        if "swap" not in self._listed:  # its edits would take many times the space of the others
-            self._found.keep(self.index, f"near-misses-{self._lists.digest}")
+    @cached_property
+    def _stored(self) -> Arrays:
+        """The edits of all sentences of the index."""
+        find = partial(self._find, self._documents)
+        return stored_edits(self.index, f"near-misses-{self._lists.digest}", find, self._documents, len(self._listed))
+
+    def _edits(self, source: SplitSentences, rows: np.ndarray) -> tuple[Arrays, np.ndarray]:
+        """Return the edits of the sentences `rows`, and in which rows of the arrays they are."""
+        # swaps would take many times the space of the others: 2 KB per sentence
+        if source.are_documents and "swap" not in self._listed:
+            return self._stored, rows
+        return find_edits(partial(self._find, source), rows), np.arange(len(rows))
 
     def _warn_of_other_language(self) -> None:
         rows = np.unique(np.linspace(0, len(self.index) - 1, SAMPLE).astype(int))
         rows = rows[self._documents.words.indptr[rows + 1] > self._documents.words.indptr[rows]]
-        n_edits = self._found.counts(rows)
+        found = find_edits(partial(self._find, self._documents), rows)
+        n_edits = np.diff(found["edits_indptr"]).reshape(len(rows), len(self._listed))
         for k, name in enumerate(BY_LISTS):
             n = np.count_nonzero(n_edits[:, k])
             if name in self._weights and n < LEAST_SHARE * len(rows):
@@ -194,18 +203,13 @@ class NearMisses(TextAugmentation):
 
     def _draw(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> DrawnEdits:
         """Draw the kind of an edit that fits, then one of the edits of this kind, then one of its options."""
-        found = self._found
-        if not source.are_documents:
-            found = FoundEdits(source, len(self._listed), partial(self._find, source))
-        arrays = found.of(rows)
-        if source.are_documents and found.is_complete and not found.is_kept:
-            self._load_found()
+        arrays, places = self._edits(source, rows)
         bits = CounterRNG(self._seed, key.epoch, source.streams(rows), key.sample_index).bits(3)
         return DrawnEdits(
             arrays,
             *draw_edits(
-                rows, bits, self._can_make(source, rows), self._weight_of_kind, self._places, arrays["slots"],
-                found.n_kinds, arrays["edits_indptr"], arrays["edits_values"], arrays["list_bounds"],
+                places, bits, self._can_make(source, rows), self._weight_of_kind, self._places, len(self._listed),
+                arrays["edits_indptr"], arrays["edits_values"], arrays["list_bounds"],
             ),
         )  # fmt: skip
 
@@ -226,7 +230,9 @@ class NearMisses(TextAugmentation):
         return is_changed
 
     def _texts(self, source: SplitSentences, rows: np.ndarray, key: SampleKey) -> list[str]:
-        drawn = self._draw(source, rows, key)
+        return self._written(source, rows, key, self._draw(source, rows, key))
+
+    def _written(self, source: SplitSentences, rows: np.ndarray, key: SampleKey, drawn: DrawnEdits) -> list[str]:
         writer = self._writer if source.are_documents else edit_writer(source)
         kept = np.flatnonzero(drawn.kinds == NO_KIND)
         parts = [
@@ -234,7 +240,7 @@ class NearMisses(TextAugmentation):
             (kept, ["" if text.isspace() else text for text in source.texts(rows[kept])]),
         ]
         for kind, kernel in self._kernels.items():
-            places = drawn.of_kind(kind)
+            places = np.flatnonzero(drawn.kinds == kind)
             parts.append((places, kernel._texts(source, rows[places], key) if len(places) else []))
         texts = [""] * len(rows)
         for places, found in parts:
@@ -262,7 +268,7 @@ class NearMisses(TextAugmentation):
             drawn = self._draw(self._documents, rows, key)
             parts = [(drawn.listed, partial(fill, drawn, rows))]
             for kind, write_ids in of_kernels.items():
-                places = drawn.of_kind(kind)
+                places = np.flatnonzero(drawn.kinds == kind)
                 parts.append((places, partial(write_ids, rows[places], key)))
             needs_text = np.ones(len(rows), dtype=bool)
             for places, into in parts:
@@ -289,8 +295,9 @@ class NearMisses(TextAugmentation):
             InputError: `sentence` is not a str, or `epoch` or `sample_index` is out of range.
         """
         source, row, key = self._read([sentence]), np.zeros(1, dtype=np.int64), SampleKey(epoch, sample_index)
-        (text,), (result,) = source.texts(row), self._texts(source, row, key)
-        drawn, by_kind = self._draw(source, row, key), listed_edits(text, self._lists, self._own_words(source, 0))
+        drawn = self._draw(source, row, key)
+        (text,), (result,) = source.texts(row), self._written(source, row, key, drawn)
+        by_kind = listed_edits(text, self._lists, self._own_words(source, 0))
         if "swap" in self._listed:
             by_kind["swap"] = self._swaps(source, 0, text)
         can_make = dict(zip(self._kinds, self._can_make(source, row)[0].tolist(), strict=True))

@@ -13,8 +13,8 @@ NO_KIND = NONE
 
 
 def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8_t[:, ::1] is_possible,
-               const double[::1] weights, const int64_t[::1] listed, const int64_t[::1] slots, int64_t n_listed,
-               const int64_t[::1] bounds, const int32_t[::1] option_lists, const int64_t[::1] list_bounds):
+               const double[::1] weights, const int64_t[::1] listed, int64_t n_listed, const int64_t[::1] bounds,
+               const int32_t[::1] option_lists, const int64_t[::1] list_bounds):
     """Draw an edit for each row. Return its kind (int8, NO_KIND if none fits), its edit and its option (both int64).
 
     The edit is an index into `option_lists`. Edit and option are -1 for kinds without edits, which other kernels draw.
@@ -23,7 +23,7 @@ def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8
     is_possible: uint8 (n_rows, n_kinds), whether a kind without edits fits the row.
     weights: of each kind. A kind of weight 0 is only drawn if no other kind fits.
     listed: for each kind, its place among the `n_listed` kinds with edits, or -1.
-    slots, bounds: the edits of kind k of row r begin at ``bounds[n_listed * slots[r] + k]`` and end at the next bound.
+    bounds: the edits of kind k of row r begin at ``bounds[n_listed * r + k]`` and end at the next bound.
     option_lists: the options of edit e are ``list_bounds[l]`` to ``list_bounds[l + 1] - 1`` for l = option_lists[e].
     """
     cdef int64_t n = rows.shape[0], n_kinds = weights.shape[0], i, k, first, last, drawn, place, number
@@ -35,7 +35,7 @@ def draw_edits(const int64_t[::1] rows, const uint64_t[:, ::1] bits, const uint8
     with nogil:
         for i in range(n):
             total, last, drawn = 0.0, NONE, NONE
-            first = n_listed * slots[rows[i]]
+            first = n_listed * rows[i]
             for k in range(n_kinds):
                 if listed[k] >= 0:
                     counts[k] = bounds[first + listed[k] + 1] - bounds[first + listed[k]]

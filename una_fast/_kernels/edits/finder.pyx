@@ -112,21 +112,20 @@ cdef int64_t n_batches = 0  # that were made; options refer to a batch by its nu
 cdef class FoundBatch:
     """The edits of texts, in the order in which they were found: those of the first kind of the first text, ...
 
-    known: the number of each list of options. New lists are added to it, and to `lists`.
-    n_known: the number of the first new list.
+    lists: the distinct lists of options, in the order of their numbers.
     """
 
-    cdef dict known
+    cdef dict known  # the number of each list of options
     cdef readonly list lists
-    cdef int64_t n_known, batch
+    cdef int64_t batch
     cdef int32_t[:, ::1] edits
     cdef int64_t[::1] ends
     cdef Py_ssize_t n_edits, n_kinds
 
-    def __init__(self, dict known, int64_t n_known):
+    def __init__(self):
         global n_batches
         n_batches += 1
-        self.batch, self.known, self.n_known, self.lists = n_batches, known, n_known, []
+        self.batch, self.known, self.lists = n_batches, {}, []
         self.edits, self.ends = np.empty((256, 4), dtype=np.int32), np.empty(128, dtype=np.int64)
 
     @property
@@ -145,9 +144,8 @@ cdef class FoundBatch:
         if options.batch != self.batch:
             number = self.known.get(options.texts)
             if number is None:
-                number = self.n_known + len(self.lists)
+                number = self.known[options.texts] = len(self.lists)
                 self.lists.append(options.texts)
-                self.known[options.texts] = number
             options.number, options.batch = number, self.batch
         of = options.number  # before the GIL is released below, where another thread can number the same options
         if self.n_edits == self.edits.shape[0]:
