@@ -42,10 +42,10 @@ bench: kernels .venv/peers
 bench-check: kernels
 	$(BIN)/python -m bench.check $(if $(SAVE),--save) $(FACTOR:%=--factor=%)
 
-# takes five minutes on a GPU; optional: CORPUS and PHASES (comma-separated)
+# takes five minutes on a GPU, and two for the tests; optional: CORPUS, and PHASES such as '"batch 64" runs'
 bench-gpu: kernels .venv/peers
-	$(BIN)/python -m bench.training.card_session --output build/gpu $(CORPUS:%=--corpus "%") \
-	  $(PHASES:%=--phases "%")
+	$(BIN)/python -m bench.training.gpu --output build/gpu $(CORPUS:%=--corpus "%") $(if $(PHASES),--phases $(PHASES))
+	$(BIN)/python -m pytest -q tests/gpu
 	cp build/gpu/train_gpu.json bench/results/ && $(BIN)/python -m bench.report
 
 # fails on a warning, such as a dead link or an unknown name

@@ -11,24 +11,22 @@ of processor has other ratios: widen the tolerance with --factor.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench import peers
-from bench.conftest import processor, synthetic_sentences
-from una_fast.errors import InputError
+from bench import peers, script
+from bench.conftest import synthetic_sentences
+from train.record.environment import machine
+from una_fast.storage.files import read_json, write_json
 
-FILE = Path(__file__).parent / "results" / "check.json"
+FILE = script.RESULTS / "check.json"
 SENTENCES, BATCH, SAMPLE = 50_000, 8_192, 1_000
 ROUNDS, RUNS = 7, 5  # rounds per run; runs of --save: the spread of their ratios sets the tolerance
 LEAST_TOLERANCE, SPREADS = 0.15, 3.0  # a kernel may take 15% longer, or three times the spread of the runs
@@ -144,24 +142,18 @@ def summary(runs: list[dict[str, float]], commit: str) -> dict[str, Any]:
         low, high = min(run[name] for run in runs), max(run[name] for run in runs)
         tolerance = max(LEAST_TOLERANCE, SPREADS * (high / low - 1))
         kernels[name] = {"ratio": float(f"{low:.4g}"), "tolerance": round(tolerance, 2), "commit": commit}
-    return {"processor": processor(), "load": round(os.getloadavg()[0], 1), "kernels": kernels}
+    return {"processor": machine()["processor"], "load": round(os.getloadavg()[0], 1), "kernels": kernels}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--save", action="store_true", help="write the ratios of this commit")
-    parser.add_argument("--factor", type=float, default=1.0, help="multiplies every tolerance")
-    options = parser.parse_args()
-    if not options.save and not FILE.is_file():
-        raise InputError(f"{FILE}: does not exist: run python -m bench.check --save")
+def check(save: bool, factor: float) -> int:
+    """Compare the ratios of this commit with the committed ones, or save them. Returns 1 if a kernel is too slow."""
     made, handled = works()
-    if options.save:
+    if save:
         commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], text=True).strip()
-        saved = summary([ratios(made, handled) for _ in range(RUNS)], commit)
-        FILE.write_text(json.dumps(saved, indent=1) + "\n", encoding="utf-8")
+        write_json(FILE, summary([ratios(made, handled) for _ in range(RUNS)], commit))
         return 0
     found = ratios(made, handled)
-    messages = slower(found, json.loads(FILE.read_text(encoding="utf-8")), options.factor)
+    messages = slower(found, read_json(FILE), factor)
     for name, ratio in found.items():
         print(f"{name:40} {ratio:10.4g} x {REFERENCES[name]}")
     print("\n".join(messages) or "every kernel is within its tolerance")
@@ -169,4 +161,11 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        script.run(
+            __doc__,
+            check,
+            save={"action": "store_true", "help": "write the ratios of this commit"},
+            factor={"type": float, "default": 1.0, "help": "multiplies every tolerance"},
+        )
+    )

@@ -1,10 +1,7 @@
 """Fixtures of the benchmarks: corpora of three sizes, how times are saved, and a description of the machine."""
 
-import gzip
-import itertools
 import os
 import platform
-import subprocess
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from bench import script
+from train.record.environment import machine
 
 SIZES = (10_000, 100_000, 1_000_000)
 SMOKE_SIZES = (1_000,)  # enough to check that a benchmark runs
@@ -82,10 +82,7 @@ def note(benchmark: Any) -> Note:
 def lines(size: int) -> list[str]:
     """The first `size` sentences of wiki_large, or synthetic sentences if this machine does not have wiki_large."""
     real = _real_corpus()
-    if real is None:
-        return list(synthetic_sentences(size))
-    with gzip.open(real, "rt", encoding="utf-8", newline="\n") as file:
-        return [line.rstrip("\n") for line in itertools.islice(file, size)]
+    return list(synthetic_sentences(size)) if real is None else script.read_lines(real, size)
 
 
 @pytest.fixture(scope="session")
@@ -143,23 +140,10 @@ def pytest_benchmark_update_json(config: pytest.Config, benchmarks: Any, output_
 
 def pytest_benchmark_update_machine_info(config: pytest.Config, machine_info: dict[str, Any]) -> None:
     machine_info["una_fast"] = {
-        "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        **{name: machine()[name] for name in ("processor", "cores")},
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.platform(terse=True),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in VERSIONS},
         "corpus": "wiki_large" if _real_corpus() else f"synthetic, {SYNTHETIC_WORDS:,} words by Zipf's law",
     }
-
-
-def processor() -> str:
-    """Return the model name of the processor."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        names = [line.split(":", 1)[1].strip() for line in cpuinfo.read_text().splitlines() if "model name" in line]
-        if names:
-            return names[0]
-    if platform.system() == "Darwin":
-        return subprocess.check_output(["sysctl", "-n", "machdep.cpu.brand_string"], text=True).strip()
-    return platform.processor() or platform.machine()

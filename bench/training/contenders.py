@@ -40,6 +40,18 @@ class Contender:
     take: Callable[[Sequence[int]], float]
     negatives: bool = True
 
+    def measure(self, turn: int, plain: int, negatives: int) -> dict[str, float]:
+        """Return the mean seconds of steps without and with negatives: {"plain": ..., "negatives": ...}.
+
+        turn: how many measurements came before, whose steps are not repeated. plain, negatives: the numbers of steps.
+        """
+        n = ALPHA * (plain + negatives)
+        numbers = range(turn * n, (turn + 1) * n)
+        found = {}
+        if self.negatives and negatives:
+            found["negatives"] = self.take([number for number in numbers if number % ALPHA == 0][:negatives])
+        return found | {"plain": self.take([number for number in numbers if number % ALPHA][:plain])}
+
 
 class Bench:
     """The corpus, its batches, and the settings that all contenders share.
@@ -58,8 +70,8 @@ class Bench:
         prepared = PreparedRun(make_run(self.values))
         prepared.corpus.make_index()
         self.batch, self.device, self.clock = batch, torch.device(device), clock
-        run, self.index, self.tokenizer = prepared.run, prepared.corpus.index, prepared.tokenizer
-        self.una = una_fast.Augmenter(self.index, tokenizer=self.tokenizer, n_jobs=1)
+        run, self.index = prepared.run, prepared.corpus.index
+        self.una = una_fast.Augmenter(self.index, tokenizer=prepared.tokenizer, n_jobs=1)
         self.plan = Plan(prepared.corpus.rows, run.batch_size, run.seed, run.epochs, run.max_steps)
         self._rows = [rows for _, _, rows in self.plan.batches() if len(rows) == batch]
 
@@ -79,20 +91,8 @@ class Bench:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def maker(self) -> BatchMaker:
-        """Return the object that makes this project's batches."""
-        una, n = self.una, LOSSES["pairs"].negative_views
-        views = Views(original_text(una.tokens), None, una.token_ids, MAX_LENGTH, ALPHA, n)
-        return BatchMaker(views, 0, 1, **PARTS[self.device.type])
-
-    def trainer(self, compile: str = "off", **settings: Any) -> Trainer:
-        """Return a trainer with a newly loaded encoder. settings: options of `train.ddp` other than the bench's."""
-        prepared = PreparedRun(make_run({**self.values, **settings}))
-        device = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
-        return Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, device), prepared.encoder, self.plan)
-
     @contextmanager
-    def numerics(self, trainer: Trainer) -> Iterator[None]:
+    def _numerics(self, trainer: Trainer) -> Iterator[None]:
         """Use the numerical settings of a training in the with block; other contenders use PyTorch's defaults."""
         set_numerics(trainer.ranks.device, trainer.run.precision, trainer.run.deterministic)
         try:
@@ -103,14 +103,18 @@ class Bench:
 
     def ours(self, precision: str, compile: str = "off") -> Contender:
         """Return this project's step; a background thread makes its batches, as in training."""
-        trainer = self.trainer(compile, precision=precision)
+        prepared = PreparedRun(make_run({**self.values, "precision": precision}))
+        place = torch.device("cuda", 0) if self.device.type == "cuda" else self.device
+        trainer = Trainer(replace(prepared.run, compile=compile), Ranks(0, 1, 0, place), prepared.encoder, self.plan)
         if compile == "on" and not trainer.encoder.compiled:
             raise InputError("--compile on: the encoder cannot be compiled on this machine; see the message above")
-        make, place = self.maker().make, trainer.ranks.device
+        n_views = LOSSES["pairs"].negative_views
+        views = Views(original_text(self.una.tokens), None, self.una.token_ids, MAX_LENGTH, ALPHA, n_views)
+        make = BatchMaker(views, 0, 1, **PARTS[self.device.type]).make
 
         def take(steps: Sequence[int]) -> float:
             batches = prefetched(((number, 0, self.rows(number)) for number in steps), make)
-            with self.numerics(trainer):
+            with self._numerics(trainer):
                 return self.seconds(lambda: [trainer.step(batch.to(place)) for batch in batches], len(steps))
 
         how = "" if compile == "off" else f", --compile {compile}"
@@ -159,27 +163,3 @@ class Bench:
             trainer.remove_callback(PrinterCallback)
             trainer.train()
         return (ends[-1] - ends[-1 - measured]) / measured
-
-
-def measure(
-    contenders: Sequence[Contender], rounds: int, plain: int, negatives: int, warm_up: Sequence[int] = (1,)
-) -> dict[str, dict[str, list[float]]]:
-    """Return seconds per step by contender: {"plain": [...], "negatives": [...]}, one figure per round.
-
-    Contenders take turns within each round, so that other load slows down all of them equally. A turn is `negatives`
-    steps with negatives, then `plain` steps without. warm_up: the numbers of the steps that each contender takes first,
-    which are not measured.
-    """
-    found: dict[str, dict[str, list[float]]] = {}
-    for contender in contenders if warm_up else ():
-        contender.take(warm_up)
-    for turn in range(rounds):
-        first = turn * max(negatives, plain)
-        with_negatives = [ALPHA * (first + i) for i in range(negatives)]
-        without = [ALPHA * (first + i // (ALPHA - 1)) + 1 + i % (ALPHA - 1) for i in range(plain)]
-        for contender in contenders:
-            times = found.setdefault(contender.name, {"plain": [], "negatives": []})
-            if contender.negatives:
-                times["negatives"].append(contender.take(with_negatives))
-            times["plain"].append(contender.take(without))
-    return found

@@ -1,8 +1,7 @@
 """bench: the language model from random weights, the GPU session, kernel speeds, and the style of negatives."""
 
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,9 +11,14 @@ from transformers import AutoModel
 from bench import style
 from bench.check import REFERENCES, slower, summary
 from bench.evidence import pretrain
-from bench.training.card_tables import tables
+from bench.training import gpu
+from bench.training.gpu_tables import tables
+from support import graph_stand_in
 from support.small_runs import ROOT
 from support.tokenizer_families import bert_uncased, training_lines
+from train.demo import write_corpus
+from train.encoder.encoder import SentenceEncoder
+from train.launch import prepare
 
 LINES = [line for line in training_lines()[:400] if line.strip()]
 
@@ -53,16 +57,25 @@ class TestLanguageModel:
 
 
 @pytest.mark.slow
-def test_the_gpu_session_runs_on_a_cpu(tmp_path):
-    """The session times every variant, and its phases end without an error."""
-    command = [sys.executable, "-m", "bench.training.card_session", "--small", "--output", str(tmp_path)]
-    process = subprocess.run([*command, "--phases", "batch 64,runs"], cwd=ROOT, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr
-    saved = json.loads((tmp_path / "train_gpu.json").read_text())
+def test_the_gpu_session_runs_on_a_cpu(tmp_path, tiny_model, monkeypatch):
+    """The session times every variant, and a failed measurement does not end it."""
+    for name in ("ROUNDS", "PLAIN", "NEGATIVES", "PROFILED"):
+        monkeypatch.setattr(gpu, name, 2)
+    graph_stand_in.install(monkeypatch)
+    load = prepare.load_encoder
+    monkeypatch.setattr(prepare, "load_encoder", lambda *given, **named: load(*given, **{**named, "device": "cuda"}))
+    monkeypatch.setattr(SentenceEncoder, "_looked_up", lambda encoder, parts: parts)
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))  # its kernels can be recorded
+    session = gpu.Session(tmp_path / "made", tmp_path, str(write_corpus(tmp_path)), str(tiny_model), "cpu", share=8)
+    for phase in ("batch 64", "runs"):
+        gpu.PHASES[phase](session, phase)
+    session.note("others", "broken", lambda: {}["x"])
+    saved = json.loads((tmp_path / "made" / gpu.RESULT).read_text())
     found = saved["measured"]
     names = [f"una_fast, --compile {compile}" for compile in ("off", "graphs", "on")]
     assert [row[0] for row in saved["tables"][0]["rows"]] == names and "torch" in saved["tables"][0]["machine"]
-    assert found["runs"]["off"]["exit_code"] == 0 and found["runs"]["off"]["steps"] == 20
+    assert found["runs"]["off"]["exit_code"] == 0 and found["runs"]["off"]["steps"] == gpu.RUN_STEPS // 8
+    assert found["others"]["broken"] == {"error": "KeyError: 'x'"}
 
 
 def test_the_saved_tables_of_gpu_steps_match_the_saved_figures():

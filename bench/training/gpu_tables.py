@@ -1,10 +1,10 @@
-"""Make the tables of docs/benchmarks.md from the results of `card_session`."""
+"""Make the tables of docs/benchmarks.md from the results of `bench.training.gpu`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bench.training.step_table import shown
+from bench.report import shown
 
 KINDS = {  # of kernels, by parts of their names; the first match counts
     "fused by torch.compile": ("triton",),
@@ -40,7 +40,7 @@ def tables(found: dict[str, Any]) -> list[dict[str, Any]]:
 def step_table(timed: list[tuple[int, str, dict[str, Any]]]) -> dict[str, Any]:
     """Return the table of milliseconds per step, in the fastest round.
 
-    timed: batch size, contender and results of `card_phases.timed` for each row.
+    timed: batch size, contender and results of `gpu.timed` for each row.
     """
     rows = []
     for batch, name, one in timed:
