@@ -8,17 +8,14 @@ The command downloads SOURCES by commit and checksum, and writes the folder held
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.evidence.near_sets import Listed
-from train.download import fetch_file
-from una_fast.command import run_command
+from bench import script
+from bench.evidence.near_sets import SOURCES_OPTION, Listed, fetch_all
 from una_fast.storage.files import write_file
 
 RAW = "https://raw.githubusercontent.com/"
@@ -39,11 +36,8 @@ Rows = Iterable[Sequence[Any]]
 
 def write_sets(to: Path, sources: Path | None = None) -> None:
     """Download what is missing in the folder of the sources, and write both sets. sources: by default in `to`."""
-    folder, lines = sources or to / "held_out_sources", {}
-    for one in SOURCES:
-        path = folder / one.file
-        fetch_file(path, one.address, one.download)
-        lines[one.file] = [*map(json.loads, one.checked(path).read_text(encoding="utf-8").splitlines())]
+    contents = fetch_all(SOURCES, sources or to / "held_out_sources")
+    lines = {name: [*map(json.loads, content.decode().splitlines())] for name, content in contents.items()}
     abstracts = {row["doc_id"]: row["text"] for row in lines["corpus_candidate.jsonl"]}
     claims = [*lines["claims_dev.jsonl"], *lines["claims_train.jsonl"]]
     cited = [(row["id"], str(name), 1) for row in claims for name in row["cited_doc_ids"] if str(name) in abstracts]
@@ -71,14 +65,5 @@ def write_set(folder: Path, documents: Rows, queries: Rows, gains: Rows, pairs: 
     print(folder)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.held_out", description=(__doc__ or "").splitlines()[0])
-    add = parser.add_argument
-    add("--to", type=Path, default=os.environ.get("UNA_FAST_DATA"), metavar="FOLDER", help="folder of the data")
-    add("--from", type=Path, dest="sources", metavar="FOLDER", help="the public files, if they are already there")
-    options = parser.parse_args()
-    return run_command(lambda: write_sets(options.to, options.sources), "evidence")
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script.run(__doc__, write_sets, to=script.DATA, sources=SOURCES_OPTION))

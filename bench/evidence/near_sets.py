@@ -7,13 +7,11 @@ near_sets.tsv has their checksums too.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import csv
 import hashlib
 import io
 import json
-import os
 import pickle
 import re
 import sys
@@ -26,13 +24,18 @@ from typing import Any, NamedTuple
 
 import xxhash
 
+from bench import script
 from train.download import fetch_file, from_address
-from una_fast.command import run_command
 from una_fast.errors import InputError
 from una_fast.storage.files import write_file
 
 TABLE = Path(__file__).with_suffix(".tsv")
 SOURCES, PAIRS = "near_miss/sources", "near_miss/pairs"  # folders in the folder of the data
+SOURCES_OPTION = script.FOLDER | {
+    "flag": "--from",
+    "required": False,
+    "help": "the public files, if they are already there",
+}
 QUESTIONS = "questions.txt"
 DEV_SHARES = {"qqp_near": 4, "qqp_close": 4, "paws_wiki": 2, "checklist": 3}  # dev: one of so many first sentences
 Pair = tuple[str, str, int, str]  # two sentences, 1 for the same meaning, and the group
@@ -78,33 +81,24 @@ class Listed(NamedTuple):
         return self.checked(from_address(address, folder))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.evidence.near_sets", description=(__doc__ or "").splitlines()[0]
-    )
-    add = parser.add_argument
-    add("--to", type=Path, default=os.environ.get("UNA_FAST_DATA"), metavar="FOLDER", help="folder of the data")
-    add("--from", type=Path, dest="sources", metavar="FOLDER", help=f"public files, if already there [TO/{SOURCES}]")
-    options = parser.parse_args()
-    return run_command(lambda: write_sets(options.to, options.sources), "evidence")
-
-
-def write_sets(to: Path | None, sources: Path | None = None) -> None:
-    """Download what is missing in the folder of the sources, and write the sets into PAIRS.
+def fetch_all(listed: Iterable[Listed], folder: Path) -> dict[str, bytes]:
+    """Download the files that a folder lacks, and return the contents of all by name.
 
     Raises:
-        InputError: a download fails, or a file has another checksum than in TABLE.
+        InputError: a download fails, or a file has another checksum.
     """
-    if to is None:
-        raise InputError("--to is missing: give the folder of the data, or set UNA_FAST_DATA")
-    folder, contents = sources or to / SOURCES, {}
-    listed = [Listed(*line.split("\t")) for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]]
+    contents = {}
     for one in listed:
-        if one.address:
-            path = folder / one.file
-            fetch_file(path, one.address, one.download)
-            contents[one.file] = one.checked(path).read_bytes()
-    made = make(contents)
+        path = folder / one.file
+        fetch_file(path, one.address, one.download)
+        contents[one.file] = one.checked(path).read_bytes()
+    return contents
+
+
+def write_sets(to: Path, sources: Path | None = None) -> None:
+    """Download what is missing in the folder of the sources, and write the sets into PAIRS."""
+    listed = [Listed(*line.split("\t")) for line in TABLE.read_text(encoding="utf-8").splitlines()[1:]]
+    made = make(fetch_all([one for one in listed if one.address], sources or to / SOURCES))
     for one in listed:
         if not one.address:
             write_file(to / PAIRS / one.file, made[one.file])
@@ -275,6 +269,10 @@ class Stub:
         return Stub()
 
     def __setitem__(self, key: Any, value: Any) -> None: ...
+
+
+def main() -> int:
+    return script.run(__doc__, write_sets, to=script.DATA, sources=SOURCES_OPTION)
 
 
 if __name__ == "__main__":

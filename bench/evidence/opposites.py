@@ -6,14 +6,15 @@ model and its trainings are scored on dev sets, for docs/appendix/opposites.md. 
 
 from __future__ import annotations
 
-import argparse
 import math
 import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from bench import script
 from bench.evidence.near_scores import cell, figures_of
 from bench.evidence.near_sets import PAIRS
 from bench.report import table, write_between_marks
@@ -21,11 +22,10 @@ from train.evaluation.tasks.reading import read_lines
 from train.record.folder import BEST
 from una_fast.augment.word_lists import FUNCTION, WordLists, read_word_lists
 from una_fast.augment.wordnet import WordNet, inflected
-from una_fast.command import run_command
 from una_fast.pair_scores import read_pairs, score_overlap, score_pairs
 from una_fast_cli.probe import load_encode
 
-PAGE, SICK = Path(__file__).parents[2] / "docs" / "appendix" / "opposites.md", "senteval/downstream/SICK/SICK"
+PAGE, SICK = script.DOCS / "appendix" / "opposites.md", "senteval/downstream/SICK/SICK"
 BY_HAND = Path(__file__).with_suffix(".tsv")  # opposites in SICK's pairs that differ by one word; read before training
 WORD = re.compile(r"[a-z]+(?:['’-][a-z]+)*", re.IGNORECASE)
 PREFIXES = {"un|non-?": "", "in|im|il|ir|dis": "..(ble|al|[^m]ent|ate|ive|ous|ar|ic|ly|ice|ity)$"}  # ends of the base
@@ -110,31 +110,21 @@ def dev_sets(data: Path, lists: Lists, net: WordNet) -> dict[str, list[tuple[str
     return sets
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.evidence.opposites", description=__doc__)
-    for name in ("--corpus", "--data", "--wordnet", "--model", "--word-list"):
-        parser.add_argument(name, type=Path)
-    parser.add_argument("--make", choices=("wordnet", "affixes", "frames"))
-    parser.add_argument("--runs", nargs="*", default=(), metavar="NAME=RUN")
-    options = parser.parse_args()
-    return run_command(lambda: print(*(make if options.make else score)(options), sep="\n"), "evidence")
-
-
-def make(options: argparse.Namespace) -> list[str]:
+def make(source: str, corpus: Path, wordnet: Path) -> list[str]:
     """Return the word list of a source."""
-    words = new_words(texts := read_lines(options.corpus), read_word_lists())
-    if options.make == "wordnet":
-        return word_list(words, of_wordnet(words, WordNet(options.wordnet)))
-    return word_list(words, of_affixes(words) if options.make == "affixes" else of_frames(words, texts))
+    words = new_words(texts := read_lines(corpus), read_word_lists())
+    if source == "wordnet":
+        return word_list(words, of_wordnet(words, WordNet(wordnet)))
+    return word_list(words, of_affixes(words) if source == "affixes" else of_frames(words, texts))
 
 
-def score(options: argparse.Namespace) -> list[str]:
-    """Score the encoders, write the table into the page, and return it."""
-    lists = {"list": read_word_lists(), "new": read_word_lists(options.word_list)}
-    sets = dev_sets(options.data, lists, WordNet(options.wordnet))
+def score(data: Path, wordnet: Path, words: Path, model: str, runs: Iterable[str]) -> list[str]:
+    """Score the encoders, write the table into the page, and return it. words: the new word list."""
+    sets = dev_sets(data, {"list": read_word_lists(), "new": read_word_lists(words)}, WordNet(wordnet))
     columns = {"changed words": [{name: figures_of(score_overlap(pairs)) for name, pairs in sets.items()}]}
-    for name, folder in [("before", options.model), *(run.split("=") for run in options.runs)]:
-        encode = load_encode(str(folder if name == "before" else Path(folder, BEST)))
+    trained = [(name, Path(run, BEST)) for name, run in (one.split("=") for one in runs)]
+    for name, folder in [("before", model), *trained]:
+        encode = load_encode(str(folder))
         columns.setdefault(name, []).append({of: figures_of(score_pairs(encode, pairs)) for of, pairs in sets.items()})
     rows, found = [], columns["before"][0]
     for name, group in [(name, group) for name, of in SHOWN.items() for group in of.split() if group in found[name]]:
@@ -143,6 +133,30 @@ def score(options: argparse.Namespace) -> list[str]:
         rows.append([f"{name}, {group}", pairs, *cells])
     write_between_marks(PAGE, shown := [table(["", "pairs", *columns], rows)], "opposites")
     return shown
+
+
+def make_or_score(**given: Any) -> None:
+    """Print the word list of --make, or score encoders."""
+    if given["make"]:
+        lines = make(given["make"], given["corpus"], given["wordnet"])
+    else:
+        lines = score(*(given[name] for name in ("data", "wordnet", "word_list", "model", "runs")))
+    print(*lines, sep="\n")
+
+
+def main() -> int:
+    path: dict[str, Any] = {"type": Path, "required": False}
+    return script.run(
+        __doc__,
+        make_or_score,
+        make={"choices": ("wordnet", "affixes", "frames"), "required": False},
+        corpus=path,
+        data=script.DATA | {"required": False},
+        wordnet=path | {"help": "folder of WordNet's files"},
+        model={"default": "", "help": "name or folder of the encoder before training"},
+        word_list=path | {"help": "the list that a training added"},
+        runs={"nargs": "*", "default": (), "metavar": "NAME=RUN"},
+    )
 
 
 if __name__ == "__main__":

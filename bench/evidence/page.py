@@ -1,4 +1,4 @@
-"""The tables of docs/will-it-help.md, its appendix and docs/near-misses.md, made from evidence.json."""
+"""Writes docs/will-it-help.md, its chart and its appendix, and a table of docs/near-misses.md from evidence.json."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bench.evidence.chart import Row, draw
 from bench.evidence.conditions import (
     AS_PAPER,
     BASES,
@@ -15,6 +16,7 @@ from bench.evidence.conditions import (
     GRID_BASE,
     QUESTIONS,
     SCALE,
+    SENTENCES,
     STEPS,
     TUNED,
     TUNED_ARMS,
@@ -24,7 +26,8 @@ from bench.evidence.conditions import (
     Condition,
     find_conditions,
 )
-from bench.report import table
+from bench.report import over_seeds, table, write_between_marks
+from bench.script import DOCS
 from train.report.runs import Comparison, compare, title
 from una_fast.errors import InputError
 
@@ -82,6 +85,23 @@ NEAR_COLUMNS = {  # its columns: label -> variation that is trained on questions
 }
 
 
+PAGE, NEAR_MISS_PAGE = DOCS / "will-it-help.md", DOCS / "near-misses.md"
+APPENDIX = DOCS / "appendix" / "evidence.md"
+ABOUT_APPENDIX = """# All runs of "Will it help me?"
+
+`python -m bench.evidence` writes this page from `bench/results/evidence.json`, which has the scores of every run.
+[Will it help me?](../will-it-help.md) explains the settings. Scores are multiplied by 100. Differences are paired by
+seed. Intervals are from Student's t distribution, and p is the p value of a paired t-test. "p, Holm" is corrected for
+all comparisons of its table. The STS-B dev score of a run is the highest of its evaluations."""
+CHART = "images/will-it-help.svg"  # next to the page
+NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
+NEAR_BASES = (QUESTIONS, SENTENCES)  # STS is not what their settings are compared on
+OF_BASES = {  # bases with their own table in the appendix, and the tasks that it shows
+    "minilm-pairs": ("replace", "recall_at_5", "sick_auc", "STSBenchmark"),
+    **dict.fromkeys(NEAR_BASES, (*NEAR_ROWS.values(), "checklist polarity", "qqp_near added", "replace_obj")),
+}
+
+
 def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -> list[Pair]:
     """Return the pairs of `names` whose two conditions have runs with a common seed. names: as in PAIRS."""
     found = []
@@ -101,18 +121,23 @@ def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str,
     return {seed: 100 * run["scores"][task] for seed, run in runs.items() if task in run.get("scores", {})}
 
 
-def difference(
+def paired(
     content: Evidence, condition: Condition, reference: Condition, task: str = "average"
-) -> Comparison | None:
-    """Compare the scores of two conditions on a task, paired by seed. Return None without a common seed.
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the scores of the reference and of the condition on a task, by seed.
 
     An untrained reference has the same score for every seed.
     """
     with_it = seed_scores(content, condition, task)
     if reference.is_untrained:
         before = content["bases"].get(reference.base, {}).get("before", {})
-        return compare(dict.fromkeys(with_it, 100 * before[task]), with_it) if task in before else None
-    return compare(seed_scores(content, reference, task), with_it)
+        return (dict.fromkeys(with_it, 100 * before[task]) if task in before else {}), with_it
+    return seed_scores(content, reference, task), with_it
+
+
+def difference(content: Evidence, *names: Any) -> Comparison | None:
+    """Compare the scores of two conditions, paired by seed; None without a common seed. names: as in `paired`."""
+    return compare(*paired(content, *names))
 
 
 def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) -> str:
@@ -200,9 +225,8 @@ def near_table(content: Evidence) -> str:
     for shown, task in NEAR_ROWS.items():
         row = [shown, f"{100 * content['bases'][base]['before'][task]:.1f}"]
         for one in trained.values():
-            found = difference(content, one, one.reference, task)
-            apart = f" ± {(found.high - found.low) / 2:.1f}" if found and found.n > 2 else ""
-            row.append(f"{found.with_it:.1f}{apart}" if found else "")
+            scores = [*seed_scores(content, one, task).values()]
+            row.append(f"{np.mean(scores):.1f}{over_seeds(scores)}" if scores else "")
         rows.append(row)
     return table(["", "before", *trained], rows)
 
@@ -234,3 +258,38 @@ def holm(values: Sequence[float]) -> np.ndarray:
     order = known[np.argsort(p[known])]
     p[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1)
     return p
+
+
+def chart_row(content: Evidence, shown: str, condition: Condition, reference: Condition) -> Row:
+    """Return the row of a pair in the chart."""
+    without, with_it = paired(content, condition, reference)
+    each = [with_it[seed] - without[seed] for seed in with_it if seed in without]
+    found = compare(without, with_it)
+    assert found  # `pairs_of` returns only such pairs
+    return Row(BASES[condition.base].title, f"{shown} ({condition.n_sentences():,})", each, found)
+
+
+def write_pages(content: Evidence) -> None:
+    """Write the tables and the chart of evidence.json into the pages and the appendix, and print the first table."""
+    pairs = pairs_of(content)
+    first = pair_table(content, pairs, brief=True)
+    draw([chart_row(content, *pair) for pair in pairs], PAGE.parent / CHART)
+    write_between_marks(PAGE, [f"![The differences in the table, with intervals and seeds]({CHART})", first])
+    parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content, NEAR_BASES))]
+    parts += ["## UNA's steps replaced by other rules", pair_table(content, step_pairs(content))]
+    for shown, condition, reference in pairs:
+        name = f"{BASES[condition.base].title}, {condition.n_sentences():,} sentences: {shown}"
+        parts += [f"## By task: {name}", task_table(content, condition, reference)]
+    if NEAR_MISSES.name in content["conditions"]:
+        parts += ["## By task: near-misses, against random replacements"]
+        parts += [task_table(content, NEAR_MISSES, NEAR_RANDOM)]
+    for base, tasks in OF_BASES.items():
+        if base in content["bases"]:
+            parts += [f"## All settings: {BASES[base].title}", base_table(content, base, tasks)]
+    parts += ["## All runs", run_table(content)]
+    parts += [f"Failed: {name}: {reason}." for name, reason in content["failed"].items()]
+    APPENDIX.parent.mkdir(exist_ok=True)
+    APPENDIX.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    if QUESTIONS in content["bases"]:
+        write_between_marks(NEAR_MISS_PAGE, [near_table(content)], "near")
+    print(first)

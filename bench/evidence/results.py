@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from bench.evidence.conditions import Condition
 from bench.report import EVIDENCE
 from una_fast.errors import InputError
-from una_fast.storage.files import write_file
+from una_fast.storage.files import read_json, write_file
 
 TOLERANCE = 1e-3  # largest accepted difference of a repeated score
 PARTS = ("bases", "machines", "conditions", "failed", "verifiers", "near_sets")
@@ -29,13 +30,14 @@ PARTS = ("bases", "machines", "conditions", "failed", "verifiers", "near_sets")
 
 def read_evidence() -> dict[str, Any]:
     """Read evidence.json. Parts that it lacks are empty."""
-    return {part: {} for part in PARTS} | (
-        json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.is_file() else {}
-    )
+    return {part: {} for part in PARTS} | (read_json(EVIDENCE) if EVIDENCE.is_file() else {})
 
 
-def write_evidence(content: Mapping[str, Any]) -> None:
-    """Write evidence.json, with the scores of a run on one line."""
+@contextmanager
+def changed_evidence() -> Iterator[dict[str, Any]]:
+    """Write what the with block changes in the content of evidence.json, with the scores of a run on one line."""
+    content = read_evidence()
+    yield content
     text = re.sub(r"\{[^{}]*\}", lambda found: json.dumps(json.loads(found[0])), json.dumps(content, indent=1))
     write_file(EVIDENCE, f"{text}\n".encode())
 
@@ -56,31 +58,16 @@ def keep(condition: Condition, digest: str, seed: int, result: Mapping[str, Any]
     Earlier runs of the condition are deleted if they have other settings or started from other weights. digest: of the
     weights from which the run started; result: from `runs.result_of`; machine: from `runs.machine_of`.
     """
-    content = read_evidence()
     about = {"settings": condition.settings(), "digest": digest}
-    earlier = content["conditions"].get(condition.name, {})
-    runs = earlier.get("runs", {}) if {name: earlier.get(name) for name in about} == about else {}
-    number = next((name for name, one in content["machines"].items() if one == machine), None)
-    if number is None:
-        number = str(len(content["machines"]) + 1)
-        content["machines"][number] = machine
-    content["conditions"][condition.name] = {**about, "runs": {**runs, str(seed): {**result, "machine": number}}}
-    content["failed"].pop(f"{condition.name}, seed {seed}", None)
-    write_evidence(content)
-
-
-def keep_failure(condition: Condition, seed: int, reason: str) -> None:
-    """Add a run that failed to evidence.json."""
-    content = read_evidence()
-    content["failed"][f"{condition.name}, seed {seed}"] = reason
-    write_evidence(content)
-
-
-def keep_base(name: str, digest: str, before: Mapping[str, float]) -> None:
-    """Add the digest of a base and its scores before training to evidence.json."""
-    content = read_evidence()
-    content["bases"][name] = {"digest": digest, "before": before}
-    write_evidence(content)
+    with changed_evidence() as content:
+        earlier = content["conditions"].get(condition.name, {})
+        runs = earlier.get("runs", {}) if {name: earlier.get(name) for name in about} == about else {}
+        number = next((name for name, one in content["machines"].items() if one == machine), None)
+        if number is None:
+            number = str(len(content["machines"]) + 1)
+            content["machines"][number] = machine
+        content["conditions"][condition.name] = {**about, "runs": {**runs, str(seed): {**result, "machine": number}}}
+        content["failed"].pop(f"{condition.name}, seed {seed}", None)
 
 
 def committed(condition: Condition, seed: int) -> dict[str, float]:

@@ -51,37 +51,6 @@ class Workplace:
         """Return the folder of a run."""
         return self.folder / "runs" / re.sub(r"[^a-z0-9.%]+", "-", condition.name) / f"seed-{seed}"
 
-    def sentences(self, condition: Condition) -> dict[str, Any]:
-        """Return the options of `train.ddp` that name the training sentences of a condition and their index."""
-        if BASES[condition.base].pairs:
-            first, second = write_pairs(self.data, self.folder)
-            return {"corpus": [str(first)], "paraphrases": str(second)}
-        return {"corpus": [str(self.corpus(condition))], "index": self.index(condition)}
-
-    def corpus(self, condition: Condition) -> Path:
-        """Return the file of the sentences that a condition trains on; write it if it does not exist."""
-        if BASES[condition.base].corpus:
-            return self.data / BASES[condition.base].corpus
-        words = BASES[condition.base].words
-        path = self.folder / f"{self._sentences('corpus', condition)}.txt"
-        return write_lines(self.source, path, 0, condition.n_sentences(), words)
-
-    def index(self, condition: Condition) -> Path:
-        """Return the folder of the index of a condition's training sentences; build it if it does not exist."""
-        folder = self.folder / self._sentences("index", condition)
-        if not find_manifest(folder):
-            una_fast.build_index(self.corpus(condition)).save(folder)
-        return folder
-
-    def _sentences(self, what: str, condition: Condition) -> str:
-        base = BASES[condition.base]
-        n = Path(base.corpus).stem or condition.n_sentences()
-        return "-".join(map(str, (what, n, *(base.words or ()))))
-
-    def base(self, name: str) -> Path:
-        """Return the folder of an encoder to start from."""
-        return base_folder(name, self.source, self.folder)
-
     def scores(self, condition: Condition, seed: int) -> Path:
         """Return the path of the JSON file with the scores of a run."""
         folder = self.run_folder(condition, seed)
@@ -90,6 +59,29 @@ class Workplace:
     def is_done(self, condition: Condition, seed: int, scored: bool = True) -> bool:
         """Return whether a run has taken its last step and, if `scored` is true, also has scores."""
         return is_finished(self.run_folder(condition, seed)) and (not scored or self.scores(condition, seed).is_file())
+
+    def base(self, name: str) -> Path:
+        """Return the folder of an encoder to start from."""
+        return base_folder(name, self.source, self.folder)
+
+    def sentences(self, condition: Condition) -> dict[str, Any]:
+        """Return the options of `train.ddp` that name the training sentences of a condition and their index.
+
+        The files and the index are made if they do not exist.
+        """
+        base = BASES[condition.base]
+        if base.pairs:
+            first, second = write_pairs(self.data, self.folder)
+            return {"corpus": [str(first)], "paraphrases": str(second)}
+        n = condition.n_sentences()
+        name = "-".join(map(str, (Path(base.corpus).stem or n, *(base.words or ()))))
+        corpus = self.data / base.corpus
+        if not base.corpus:
+            corpus = write_lines(self.source, self.folder / f"corpus-{name}.txt", 0, n, base.words)
+        index = self.folder / f"index-{name}"
+        if not find_manifest(index):
+            una_fast.build_index(corpus).save(index)
+        return {"corpus": [str(corpus)], "index": index}
 
     def command(self, condition: Condition, seed: int) -> Command:
         """Return the command that starts or continues a run."""
@@ -113,9 +105,7 @@ class Workplace:
         Images on which settings were chosen are left out.
         """
         values = {"model": model, "data": self.data, "pooling": pooling, "tasks": BASES[base].tasks, "json": scores}
-        return "train.evaluate", [word for name, value in values.items() for word in (f"--{name}", str(value))] + [
-            "--held-out"
-        ]
+        return "train.evaluate", [f"--{name}={value}" for name, value in values.items()] + ["--held-out"]
 
 
 def run_all(
@@ -139,7 +129,6 @@ def run_all(
         if stopped.is_set():
             return "stopped"
         folder, scores = place.run_folder(condition, seed), place.scores(condition, seed)
-        folder.parent.mkdir(parents=True, exist_ok=True)
         log = folder.with_name(f"{folder.name}-{uuid.uuid4().hex[:8]}.log")
         commands = [place.command(condition, seed)]
         if scored:
@@ -167,6 +156,7 @@ def on_cores(commands: Sequence[Command], cores: set[int], log: Path) -> int:
     log: the file to which the commands' output is appended.
     """
     code = 0
+    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as file:
         for module, words in commands:
             line = [sys.executable, "-m", module, *words]
@@ -181,11 +171,10 @@ def scores_before(place: Workplace, name: str) -> dict[str, float]:
     """Return the scores of a base before training, by task and as "average". They are measured only once."""
     kept = place.folder / "before" / f"{name}.json"
     if not kept.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
         command, log = place.evaluate(name, place.base(name), kept, BASES[name].before), kept.with_suffix(".log")
         if on_cores([command], {core for share in place.shares for core in share}, log):
             raise InputError(f"{name} could not be scored before training: see {log}")
-    return with_average(read_scores(read_json(kept))) | of_pairs(kept)
+    return scores_in(kept)
 
 
 def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, Any] | None:
@@ -194,9 +183,13 @@ def result_of(place: Workplace, condition: Condition, seed: int) -> dict[str, An
         return None
     record, scores = read_run(place.run_folder(condition, seed)), place.scores(condition, seed)
     found = {"dev": rounded({str(step): score for step, score in record.curves.get("dev", {}).items()})}
-    if scores.is_file():
-        found["scores"] = with_average(read_scores(read_json(scores))) | of_pairs(scores)
-    return found
+    return found | ({"scores": scores_in(scores)} if scores.is_file() else {})
+
+
+def scores_in(file: Path) -> dict[str, float]:
+    """Return the scores in a file of `train.evaluate` by task, with the STS average, if there is one, as "average"."""
+    found = {"average" if name == STS_AVERAGE else name: value for name, value in read_scores(read_json(file)).items()}
+    return rounded(found | of_pairs(file))
 
 
 def of_pairs(file: Path) -> dict[str, float]:
@@ -206,17 +199,12 @@ def of_pairs(file: Path) -> dict[str, float]:
         if isinstance(of, dict):
             found[f"{name} recall"] = of["recall"]
             found |= {f"{name} {group}": one["auc"] for group, one in of["groups"].items()}
-    return rounded(found)
+    return found
 
 
 def machine_of(place: Workplace) -> dict[str, Any]:
     """Return a description of this machine, the versions of packages, and the number of threads per run."""
     return {"threads": place.threads, **machine(), **versions()}
-
-
-def with_average(scores: dict[str, float]) -> dict[str, float]:
-    """Return scores by task, with the STS average, if there is one, as "average"."""
-    return rounded({"average" if name == STS_AVERAGE else name: value for name, value in scores.items()})
 
 
 def rounded(scores: dict[str, float]) -> dict[str, float]:

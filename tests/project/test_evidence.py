@@ -22,7 +22,6 @@ from bench.evidence.word_classes import window, word_classes
 from support.tokenizer_families import bert_uncased
 from train.config import make_run
 from train.evaluation.tasks.registry import suite
-from train.report.runs import STS_AVERAGE
 from una_fast.augment.registry import make_augmentation
 from una_fast.errors import InputError
 
@@ -197,12 +196,10 @@ class TestRuns:
 class TestResults:
     def test_runs_are_stored_one_by_one(self, tmp_path, monkeypatch):
         monkeypatch.setattr(results, "EVIDENCE", tmp_path / "evidence.json")
-        every = dict.fromkeys((*suite("sts"), STS_AVERAGE), 0.5)
-        assert runs.with_average(every)["average"] == 0.5
-        assert "average" not in runs.with_average({"STS12": 0.5, "STS13": 0.6})
         condition, machine = Condition("minilm-cls", "una"), {"cores": 1}
         result = {"dev": {"0": 0.5}, "scores": {"average": 0.7}}
-        results.keep_failure(condition, 42, "exit code 1")
+        with results.changed_evidence() as content:
+            content["failed"][f"{condition.name}, seed 42"] = "exit code 1"
         for seed in (42, 0):
             results.keep(condition, "a1", seed, result, machine)
         content = results.read_evidence()
@@ -217,14 +214,19 @@ class TestResults:
     def test_the_auc_of_each_group_of_pairs_is_stored(self, tmp_path):
         groups = {"number": {"auc": 0.25}, "name": {"auc": 0.5}}
         file = tmp_path / "scores.json"
-        file.write_text(json.dumps({"near-miss": {"sick_auc": 0.7, "qqp_near": {"recall": 0.1, "groups": groups}}}))
-        assert runs.of_pairs(file) == {"qqp_near recall": 0.1, "qqp_near number": 0.25, "qqp_near name": 0.5}
+        near = {"sick_auc": 0.7, "qqp_near": {"auc": 0.8, "recall": 0.1, "groups": groups}}
+        sts = {name: {"spearman": {"all": 0.5}} for name in suite("sts")}
+        file.write_text(json.dumps({"near-miss": near, "sts": sts, "protocol": {"split": "test"}}))
+        scores = {"sick_auc": 0.7, "qqp_near recall": 0.1, "qqp_near number": 0.25, "qqp_near name": 0.5}
+        found = runs.scores_in(file)
+        assert found == {**scores, "qqp_near": 0.8, **dict.fromkeys((*suite("sts"), "average"), 0.5)}
 
     def test_in_an_unfinished_grid_the_best_finished_point_counts(self, tmp_path, monkeypatch):
         points = STAGES["wiki-grid"].conditions({})
         assert len(points) == len({*points}) == 6 * len(conditions.FROM_SCRATCH_ARMS)
         monkeypatch.setattr(results, "EVIDENCE", tmp_path / "evidence.json")
-        results.keep_base("wiki-lm", "a1", {"average": 0.3})
+        with results.changed_evidence() as content:
+            content["bases"]["wiki-lm"] = {"digest": "a1", "before": {"average": 0.3}}
         for number, one in enumerate(points):
             score = 0.5 + number / 1000
             kept = {"dev": {"0": 0.3, "128": score}, "scores": {"average": score - 0.1}}
