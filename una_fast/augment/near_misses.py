@@ -17,7 +17,6 @@ import numpy as np
 
 from una_fast._kernels.draws.edits import NO_KIND, draw_edits
 from una_fast._kernels.edits.finder import FoundBatch
-from una_fast._kernels.ids import rewrite
 from una_fast.augment.base import Explanation, KernelAugmentation, TextAugmentation
 from una_fast.augment.counter_rng import CounterRNG, SampleKey, seed_of
 from una_fast.augment.edits import BY_LISTS, WORD, Edit, listed_edits, swap_edits, word_ends
@@ -25,7 +24,7 @@ from una_fast.augment.found_edits import DrawnEdits, edit_writer, find_edits, st
 from una_fast.augment.kept_words import KeptWords
 from una_fast.augment.sampler import Sampler
 from una_fast.augment.split_sentences import SplitSentences
-from una_fast.augment.surface import KeptSurface, WriteIds
+from una_fast.augment.surface import KeptSurface, WriteIds, fill_ids
 from una_fast.augment.word_lists import FUNCTION, WordListFiles, read_word_lists
 from una_fast.corpus.word_tokenizers import NAMED
 from una_fast.errors import InputError, is_number, nearest, suggests_keywords, warn_user
@@ -252,17 +251,11 @@ class NearMisses(TextAugmentation):
         """Return a `WriteIds` that keeps the stored token ids of every chunk that an edit does not touch."""
         subwords = KeptSurface(self.index, self._documents).subwords(tokens)
         writer = edit_writer(self._documents, subwords)
-        fill_rows = rewrite.fill_rows[f"{tokens.sentences.values.dtype}_t"]
         of_kernels = {kind: kernel.id_writer(tokens) for kind, kernel in self._kernels.items()}
 
         def fill(drawn: DrawnEdits, rows: np.ndarray, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             written = drawn.written(writer, rows, ids.shape[1] - tokens.frame.n_special)
-            fragments = tokens.cache.look_up(*written.fragments())[:3]
-            original = tokens.sentences.values, tokens.sentences.indptr
-            unwritten: np.ndarray = fill_rows(
-                written, subwords, *fragments, *original, rows[drawn.listed], tokens.frame, ids, mask
-            )
-            return unwritten
+            return fill_ids(written, subwords, tokens, rows[drawn.listed], ids, mask)
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn = self._draw(self._documents, rows, key)

@@ -107,17 +107,13 @@ class KeptSurface:
 
     def id_writer(self, kernel: RowKernel, tokens: TokenIds) -> WriteIds:
         """Return a `WriteIds` that copies the stored token ids of every chunk in which no word was replaced."""
-        subwords, sentences, frame = self.subwords(tokens), tokens.sentences, tokens.frame
+        subwords = self.subwords(tokens)
         writer = self._row_writer(self._documents, subwords)
-        fill_rows = rewrite.fill_rows[f"{sentences.values.dtype}_t"]
 
         def write(rows: np.ndarray, key: SampleKey, ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
             drawn, bounds = kernel.terms(rows, key.epoch, key.sample_index)
-            negatives = writer.write(rows, drawn, bounds, ids.shape[1] - frame.n_special)
-            fragments = tokens.cache.look_up(*negatives.fragments())[:3]
-            original = sentences.values, sentences.indptr
-            unwritten: np.ndarray = fill_rows(negatives, subwords, *fragments, *original, rows, frame, ids, mask)
-            return unwritten
+            written = writer.write(rows, drawn, bounds, ids.shape[1] - tokens.frame.n_special)
+            return fill_ids(written, subwords, tokens, rows, ids, mask)
 
         return write
 
@@ -172,3 +168,20 @@ def stands_apart(character: str) -> bool:
     """
     is_mark = unicodedata.category(character).startswith("P") or ("!" <= character <= "~" and not character.isalnum())
     return is_mark or WITHOUT_SPACES.match(character) is not None
+
+
+def fill_ids(
+    written: rewrite.WrittenRows,
+    subwords: rewrite.Subwords,
+    tokens: TokenIds,
+    rows: np.ndarray,
+    ids: np.ndarray,
+    mask: np.ndarray,
+) -> np.ndarray:
+    """Fill `ids` and `mask` with the rows of an index as a `RowWriter` wrote them. Return as a `WriteIds` does."""
+    fragments, original = tokens.cache.look_up(*written.fragments())[:3], tokens.sentences
+    fill_rows = rewrite.fill_rows[f"{original.values.dtype}_t"]
+    needs_text: np.ndarray = fill_rows(
+        written, subwords, *fragments, original.values, original.indptr, rows, tokens.frame, ids, mask
+    )
+    return needs_text
