@@ -96,25 +96,20 @@ def test_the_command_draws_the_same_negatives_as_the_library(folder, corpus, tmp
     index, names = una_fast.load_index(folder), tmp_path / "names.txt"
     names.write_text("River\n")
     una = una_fast.Augmenter(index, radius=3, beta=0.4, seed=7, keep_words=["river"])
-    negatives = una.augment(list(index), epoch=2) if of_file else una.texts(range(len(index)), epoch=2)
+
+    def negatives(n, **sample):
+        return una.augment(index[:n], epoch=2, **sample) if of_file else una.texts(range(n), epoch=2, **sample)
+
     words = ["--keep-words", str(names), *(["--corpus", str(corpus)] if of_file else [])]
     lines = written(folder, tmp_path / "n.jsonl", *words)
-    expected = enumerate(zip(index, negatives, strict=True))
+    expected = enumerate(zip(index, negatives(len(index)), strict=True))
     assert lines == [{"row": row, "text": text, "negative": negative} for row, (text, negative) in expected]
     capsys.readouterr()
     assert main(["negatives", "--index", str(folder), *DRAWS, *words]) == 0
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
-
-
-@pytest.mark.parametrize("of_file", [False, True])
-def test_n_and_rows_give_several_negatives_of_the_first_rows(folder, corpus, tmp_path, of_file):
-    una = una_fast.Augmenter(una_fast.load_index(folder), radius=3, beta=0.4, seed=7)
-    words = ["--n", 3, "--rows", 2, *(["--corpus", corpus] if of_file else [])]
-    lines = written(folder, tmp_path / "texts.jsonl", *words)
+    several = written(folder, tmp_path / "several.jsonl", *words, "--n", 3, "--rows", 2)
     for number in range(3):
-        draws = {"epoch": 2, "sample_index": number}
-        expected = una.augment(una.index[:2], **draws) if of_file else una.texts(range(2), **draws)
-        assert [line[f"negative_{number + 1}"] for line in lines] == expected
+        assert [line[f"negative_{number + 1}"] for line in several] == negatives(2, sample_index=number)
 
 
 def test_explain_prints_a_table_or_json(folder, capsys):

@@ -15,7 +15,6 @@ import pytest
 import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nltk import word_tokenize
 
 import una_fast
 from support.alphabet import any_text, nasty_text, text
@@ -40,6 +39,8 @@ def words(parsed: Parsed) -> list[list[str]]:
 
 
 def nltk_words(line: str) -> list[str]:
+    from nltk import word_tokenize  # here, because every worker that collects this file would wait for a second
+
     return word_tokenize(line, preserve_line=True)
 
 

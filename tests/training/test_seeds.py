@@ -96,25 +96,29 @@ def test_existing_scores_are_kept_and_missing_ones_computed(values, finished, ca
     assert f"STS-B {100 * score:.2f}: {gone}" in capsys.readouterr().err
 
 
-class TestRefusals:
-    def test_a_second_start_without_resume(self, values, finished, capsys):
-        assert "contains a run of train.ddp --seeds: give --resume to continue it" in refusal(capsys, values)
+def test_a_second_start_without_resume_and_torchrun_are_refused(values, finished, capsys, monkeypatch):
+    assert "--resume" in refusal(capsys, values)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
+    assert "--seeds" in refusal(capsys, values)
 
-    def test_another_corpus_before_a_missing_seed_is_trained(self, values, finished, capsys, tmp_path):
-        corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
-        changed = {"seeds": "2,3", "resume": True, "corpus": (corpus,), "index": str(tmp_path / "index")}
-        assert "--resume: corpus was" in refusal(capsys, {**values, **changed})
-        assert not (finished[0] / "seed-2").exists()
 
-    def test_missing_evaluation_data(self, values, capsys, tmp_path):
-        output = tmp_path / "new"
-        said = refusal(capsys, {**values, "output": str(output), "evaluate": str(tmp_path)})
-        assert "contains no senteval/downstream" in said and not has_checkpoint(output / "seed-3")
-        assert "none of the tasks could be read" in refusal(capsys, {**values, "output": str(output), "tasks": "STS12"})
+def test_another_corpus_is_refused_before_a_missing_seed_is_trained(values, finished, capsys, tmp_path):
+    corpus = str(training.write_corpus(tmp_path / "corpus.txt", seed=9))
+    changed = {"seeds": "2,3", "resume": True, "corpus": (corpus,), "index": str(tmp_path / "index")}
+    assert "--resume: corpus was" in refusal(capsys, {**values, **changed})
+    assert not (finished[0] / "seed-2").exists()
 
-    def test_torchrun(self, values, capsys, monkeypatch):
-        monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
-        assert "--seeds does not work under torchrun" in refusal(capsys, values)
+
+@pytest.mark.parametrize(
+    ("changed", "named"), [({"evaluate": "."}, "senteval/downstream"), ({"tasks": "STS12"}, "tasks")]
+)
+def test_missing_evaluation_data_is_refused_before_a_seed_is_trained(
+    values, capsys, tmp_path, changed, named, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    output = tmp_path / "new"
+    assert named in refusal(capsys, {**values, "output": str(output), **changed})
+    assert not has_checkpoint(output / "seed-3")
 
 
 def test_a_signal_while_scoring_tells_how_to_continue(values, finished, capsys, monkeypatch):

@@ -5,9 +5,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-import wandb
-from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.summary.writer import event_file_writer
 
 from support.small_runs import at_step, metrics, options, train_here
 from train.record.trackers import TRACKERS, make_trackers, start_trackers
@@ -44,6 +41,9 @@ def calls():
 
 
 def test_a_resumed_run_continues_in_the_same_trackers(tmp_path, tiny_model, calls, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # each import takes a second
+    from tensorboard.summary.writer import event_file_writer
+
     # files are read in the order of their names, in which number 10 of one second would come before number 9
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     values = options(tmp_path, tiny_model, max_steps=6, eval_every=2, report_to=f"tensorboard,{OWN}")
@@ -88,6 +88,8 @@ def test_a_tracker_that_fails_is_dropped_and_the_run_continues(
 
 @pytest.mark.slow
 def test_offline_weights_and_biases_continues_with_the_same_id(tmp_path):
+    import wandb
+
     settings, shown = {"output": str(tmp_path), "seed": 1}, {"lr": 0.5, "loss/plain": 0.25}
     for step in (0, 2):
         trackers = make_trackers("wandb")
