@@ -112,9 +112,7 @@ def test_another_corpus_is_refused_before_a_missing_seed_is_trained(values, fini
 @pytest.mark.parametrize(
     ("changed", "named"), [({"evaluate": "."}, "senteval/downstream"), ({"tasks": "STS12"}, "tasks")]
 )
-def test_missing_evaluation_data_is_refused_before_a_seed_is_trained(
-    values, capsys, tmp_path, changed, named, monkeypatch
-):
+def test_missing_evaluation_data_is_refused_before_training(values, capsys, tmp_path, monkeypatch, changed, named):
     monkeypatch.chdir(tmp_path)
     output = tmp_path / "new"
     assert named in refusal(capsys, {**values, "output": str(output), **changed})

@@ -38,47 +38,41 @@ def results(change, text, n=60):
     return {change(text, draws(seed)) for seed in range(n)}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "right", "wrong"),
-    [
-        ("passive", "The castle was designed by Anna Berg in 1910.", {"Anna Berg designed the castle in 1910."},
-         {"The castle designed Anna Berg in 1910.", "Anna Berg was designed by the castle in 1910."}),
-        ("active", "Chelsea defeated Arsenal in the final.", {"Arsenal was defeated by Chelsea in the final."},
-         {"Arsenal defeated Chelsea in the final.", "Chelsea was defeated by Arsenal in the final."}),
-        ("asked", "Did Anna follow Tom?", {"Was Tom followed by Anna?"},
-         {"Did Tom follow Anna?", "Was Anna followed by Tom?"}),
-        ("compared", "The museum is older than the theatre.", {"The theatre is newer than the museum."},
-         {"The theatre is older than the museum.", "The museum is newer than the theatre."}),
-        ("from to", "Trains run from Oslo to Bergen.", {"Trains run to Bergen from Oslo."},
-         {"Trains run from Bergen to Oslo.", "Trains run to Oslo from Bergen."}),
-        ("time order", "She left Oslo before the war ended.", {"Before the war ended, she left Oslo."},
-         {"She left Oslo after the war ended.", "After the war ended, she left Oslo."}),
-        ("twice negated", "It is not legal to park here.", {"It is illegal to park here."},
-         {"It is not illegal to park here."}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "text", "right", "wrong"), [
+    ("passive", "The castle was designed by Anna Berg in 1910.", {"Anna Berg designed the castle in 1910."},
+     {"The castle designed Anna Berg in 1910.", "Anna Berg was designed by the castle in 1910."}),
+    ("active", "Chelsea defeated Arsenal in the final.", {"Arsenal was defeated by Chelsea in the final."},
+     {"Arsenal defeated Chelsea in the final.", "Chelsea was defeated by Arsenal in the final."}),
+    ("asked", "Did Anna follow Tom?", {"Was Tom followed by Anna?"},
+     {"Did Tom follow Anna?", "Was Anna followed by Tom?"}),
+    ("compared", "The museum is older than the theatre.", {"The theatre is newer than the museum."},
+     {"The theatre is older than the museum.", "The museum is newer than the theatre."}),
+    ("from to", "Trains run from Oslo to Bergen.", {"Trains run to Bergen from Oslo."},
+     {"Trains run from Bergen to Oslo.", "Trains run to Oslo from Bergen."}),
+    ("time order", "She left Oslo before the war ended.", {"Before the war ended, she left Oslo."},
+     {"She left Oslo after the war ended.", "After the war ended, she left Oslo."}),
+    ("twice negated", "It is not legal to park here.", {"It is illegal to park here."},
+     {"It is not illegal to park here."}),
+])  # fmt: skip
 def test_a_change_and_its_harmful_twin(name, text, right, wrong):
     assert results(harmless_changes()[name], text) == right
     assert results(harmful_changes()[name], text) == wrong
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("coordinated", "Bread and butter are cheap.", {"Butter and bread are cheap."}),
-        ("fronted", "In 1950 the firm, once rich, closed.", {None}),
-        ("fronted", "In winter, the lake is frozen solid.", {"The lake is frozen solid in winter."}),
-        ("fronted", "The lake is frozen solid in winter.", {"In winter, the lake is frozen solid."}),
-        ("symmetric", "Kenya borders Uganda.", {"Uganda borders Kenya."}),
-        ("symmetric", "Is Anna married to Tom?", {"Is Tom married to Anna?"}),
-        ("genitive", "He met the king of Spain.", {"He met Spain's king."}),
-        ("that", "He said that it rained.", {"He said it rained."}),
-        ("written", "It costs 12000 euros.", {"It costs 12,000 euros."}),
-        ("written", "It was built in 1950 in stone.", {None}),
-        ("passive", "It rained all day.", {None}),
-        ("opening", "How do you bake bread?", None),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "expected"), [
+    ("coordinated", "Bread and butter are cheap.", {"Butter and bread are cheap."}),
+    ("fronted", "In 1950 the firm, once rich, closed.", {None}),
+    ("fronted", "In winter, the lake is frozen solid.", {"The lake is frozen solid in winter."}),
+    ("fronted", "The lake is frozen solid in winter.", {"In winter, the lake is frozen solid."}),
+    ("symmetric", "Kenya borders Uganda.", {"Uganda borders Kenya."}),
+    ("symmetric", "Is Anna married to Tom?", {"Is Tom married to Anna?"}),
+    ("genitive", "He met the king of Spain.", {"He met Spain's king."}),
+    ("that", "He said that it rained.", {"He said it rained."}),
+    ("written", "It costs 12000 euros.", {"It costs 12,000 euros."}),
+    ("written", "It was built in 1950 in stone.", {None}),
+    ("passive", "It rained all day.", {None}),
+    ("opening", "How do you bake bread?", None),
+])  # fmt: skip
 def test_harmless_changes(name, text, expected):
     found = results(harmless_changes()[name], text)
     if expected is None:
@@ -196,37 +190,31 @@ def test_neighbours_with_other_numbers_or_names_are_left_out():
     assert [(pair.first, pair.second) for pair in made if not pair.near_miss] == [(texts[0], texts[1])]
 
 
+WORDNET = {  # six words, in WordNet's format
+    "noun": """
+        00000001 03 n 01 animal 0 000 | a living thing
+        00000002 03 n 02 dog 0 hound 0 001 @ 00000001 n 0000 | it barks
+        00000003 03 n 01 cat 0 001 @ 00000001 n 0000 | it purrs""",
+    "adj": """
+        00000004 00 a 01 hot 0 001 ! 00000005 a 0101 | warm
+        00000005 00 a 01 cold 0 002 ! 00000004 a 0101 & 00000006 a 0000 | not hot
+        00000006 00 s 01 icy 0 001 & 00000005 a 0000 | like ice""",
+    "verb": "",
+    "adv": "",
+}
+COUNTED = "dog%1:05:00:: hound%1:05:00:: cat%1:05:00:: hot%3:00:01:: cold%3:00:01:: icy%5:00:00:cold:00"
+
+
 @pytest.fixture
 def wordnet_folder(tmp_path):
-    """Write WordNet's files with six words."""
-    licence = "  1 a licence\n"
-    nouns = [
-        "00000001 03 n 01 animal 0 000 | a living thing",
-        "00000002 03 n 02 dog 0 hound 0 001 @ 00000001 n 0000 | it barks",
-        "00000003 03 n 01 cat 0 001 @ 00000001 n 0000 | it purrs",
-    ]
-    adjectives = [
-        "00000004 00 a 01 hot 0 001 ! 00000005 a 0101 | warm",
-        "00000005 00 a 01 cold 0 002 ! 00000004 a 0101 & 00000006 a 0000 | not hot",
-        "00000006 00 s 01 icy 0 001 & 00000005 a 0000 | like ice",
-    ]
-    for name, lines in {"noun": nouns, "adj": adjectives, "verb": [], "adv": []}.items():
-        (tmp_path / f"data.{name}").write_text(licence + "".join(f"{line}\n" for line in lines))
-        index = []
-        for line in lines:
-            fields = line.split()
+    for name, content in WORDNET.items():
+        lines, index = [line.strip() for line in content.strip().splitlines()], []
+        for fields in map(str.split, lines):
             for word in fields[4 : 4 + 2 * int(fields[3]) : 2]:
-                index.append(f"{word} {fields[2][0].replace('s', 'a')} 1 0 1 1 {fields[0]}\n")
-        (tmp_path / f"index.{name}").write_text(licence + "".join(index))
-    counts = [
-        "dog%1:05:00::",
-        "hound%1:05:00::",
-        "cat%1:05:00::",
-        "hot%3:00:01::",
-        "cold%3:00:01::",
-        "icy%5:00:00:cold:00",
-    ]
-    (tmp_path / "cntlist.rev").write_text("".join(f"{key} 1 9\n" for key in counts))
+                index.append(f"{word} {fields[2].replace('s', 'a')} 1 0 1 1 {fields[0]}")
+        for part, written_lines in (("data", lines), ("index", index)):
+            (tmp_path / f"{part}.{name}").write_text("\n".join(["  1 a licence", *written_lines, ""]))
+    (tmp_path / "cntlist.rev").write_text("".join(f"{key} 1 9\n" for key in COUNTED.split()))
     return tmp_path
 
 
@@ -248,18 +236,6 @@ def test_wordnet_is_read(wordnet_folder):
 def test_regular_forms():
     bases = ("party", "s"), ("box", "s"), ("bake", "ing"), ("try", "ed"), ("dog", "")
     assert [inflected(*pair) for pair in bases] == ["parties", "boxes", "baking", "tried", "dog"]
-
-
-def test_harmless_edits_are_an_augmentation():
-    index = una_fast.build_index(TEXTS[:10])
-    edits = una_fast.HarmlessEdits(index, seed=5)
-    texts = edits.texts(range(10))
-    assert texts == [edits.texts([row])[0] for row in range(10)]  # a row does not depend on the others
-    assert sum(text != old for text, old in zip(texts, TEXTS, strict=False)) >= 9
-    assert edits.texts(range(10), epoch=1) != texts != una_fast.HarmlessEdits(index, seed=6).texts(range(10))
-    shown = edits.explain("How do I convert miles to kilometres?")
-    assert shown.text in str(shown) and shown.edits and edits.augment([shown.text]) == [shown.result]
-    assert edits.augment([""]) == [""]
 
 
 @pytest.mark.parametrize(("settings", "named"), [
