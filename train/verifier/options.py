@@ -17,8 +17,8 @@ class VerifierOptions(Files):
     corpus: tuple[str, ...] = option("files of text like that which the verifier will judge: .txt, .csv, .tsv, .jsonl, "
                                      ".json or .parquet, one sentence per line; folders, globs", (), "Data",
                                      required=True, metavar="FILE", role="source")
-    pairs: str = option("file of labelled pairs to train on too, .csv or .tsv, with the columns sentence1, sentence2, "
-                        "label (1: same meaning, 0: near-miss)", "", metavar="FILE", role="source")
+    pairs: str = option("file of labelled pairs to train on too, .csv, .tsv or .parquet, with the columns sentence1, "
+                        "sentence2, label (1: same meaning, 0: near-miss)", "", metavar="FILE", role="source")
     sentences: int = option("largest number of sentences of --corpus to make pairs from", 24_000, least=100)
     templates: int = option("number of pairs from sentence templates", 24_000, least=0)
     neighbours: float = option("smallest cosine of two sentences of --corpus with the same numbers, names and "
