@@ -1,6 +1,7 @@
 """The pairs: harmless changes, their harmful twins, templates, WordNet's files, and `PairMaker`."""
 
 import time
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -13,6 +14,7 @@ from una_fast.augment.harmless import chosen_changes, reworded
 from una_fast.augment.rewordings import JUDGING, exchanged_word, harmful_changes, harmless_changes, read_rewordings
 from una_fast.augment.wordnet import WordNet, inflected
 from una_fast.errors import InputError
+from una_fast.verify import pairs
 from una_fast.verify.pairs import PairMaker, around, has_roles, marked, overlap, question_of, roles
 from una_fast.verify.templates import SLOT, read_templates, template_pair, written
 
@@ -124,6 +126,21 @@ def test_pairs_depend_only_on_the_seed():
     first, second, other = (PairMaker(TEXTS, seed) for seed in (3, 3, 4))
     for kind in (lambda m: m.near_misses(), lambda m: m.same_meaning(), lambda m: m.from_templates(50)):
         assert [*kind(first)] == [*kind(second)] != [*kind(other)]
+
+
+def test_each_edit_searches_the_corpus_once_and_no_edit_is_reported(monkeypatch):
+    made = []
+
+    def near_misses(*args, **settings):
+        made.append(settings["edits"])
+        return una_fast.NearMisses(*args, **settings)
+
+    monkeypatch.setattr(pairs, "NearMisses", near_misses)
+    maker = PairMaker(["Anna met the old king.", "The king met Anna again."])  # no edit of numbers fits
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [*maker.near_misses()] and [*maker.near_misses(epoch=1)]
+    assert sorted(made) == [["name"], ["number"], ["polarity"], ["word"]]
 
 
 def test_near_misses_and_harmless_pairs_have_their_labels():

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from una_fast.augment.rewordings import (
     replaced_once,
 )
 from una_fast.augment.wordnet import WordNet
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.index.build import build_index
 from una_fast.verify.templates import Pair, read_templates, template_pair
 
@@ -105,7 +106,7 @@ class PairMaker:
     def near_misses(self, epoch: int = 0) -> Iterator[Pair]:
         """Yield a near-miss of each text that has one. In half of the pairs, harmless changes follow."""
         rows = np.arange(len(self.texts))
-        edited = {name: self._edited(name, rows, epoch) for name in BY_NEAR_MISSES}
+        edited = {name: _edited(near, rows, epoch) for name, near in self._near.items()}
         for row, text in enumerate(self.texts):
             draws = self._draws("near-miss", row, epoch)
             made = self._near_miss(text, {name: texts[row] for name, texts in edited.items()}, draws)
@@ -119,11 +120,11 @@ class PairMaker:
                 second = reworded(second, 1, self._harmless, draws)[0]
             yield Pair(first, second, 1, kind)
 
-    def _edited(self, name: str, rows: np.ndarray, epoch: int) -> list[str]:
-        """Return the texts with one edit of `NearMisses`; "" where it does not fit."""
-        near = NearMisses(self._index, edits=[name], seed=self._seed)
-        texts, fits = near.texts(rows, epoch), near.fits(rows)
-        return [text if fit else "" for text, fit in zip(texts, fits.tolist(), strict=True)]
+    @cached_property
+    def _near(self) -> dict[str, NearMisses]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputWarning)  # an edit that fits few texts is replaced by the others
+            return {name: NearMisses(self._index, edits=[name], seed=self._seed) for name in BY_NEAR_MISSES}
 
     def _near_miss(self, text: str, edited: dict[str, str], draws: Draws) -> tuple[str, str] | None:
         weights = {name: WEIGHTS.get(name, 1.0) for name in [*edited, *self._harmful]}
@@ -189,6 +190,12 @@ class PairMaker:
                 yield Pair(first, second, 0, "neighbour")
                 if second in near:
                     yield Pair(first, near[second].second, 1, f"neighbour {near[second].kind}")
+
+
+def _edited(near: NearMisses, rows: np.ndarray, epoch: int) -> list[str]:
+    """Return the texts with an edit of `near`; "" where none fits."""
+    texts, fits = near.texts(rows, epoch), near.fits(rows)
+    return [text if fit else "" for text, fit in zip(texts, fits.tolist(), strict=True)]
 
 
 def _trained(changes: Mapping[str, Change]) -> dict[str, Change]:
