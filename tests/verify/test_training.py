@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,13 @@ import pytest
 import una_fast
 from support.small_runs import ROOT
 from train.record.folder import METRICS, SUMMARY
+from train.verifier import data
 from train.verifier.__main__ import main
+from train.verifier.data import Pairs, make_pairs
+from train.verifier.options import VerifierOptions
+from una_fast.verify.encoder import open_encoder
+from una_fast.verify.model import EncodedText
+from una_fast.verify.templates import Pair
 from una_fast.verify.verifier import SETTINGS, WEIGHTS
 
 SUBJECTS = "cat dog king teacher river castle train doctor farmer ship".split()
@@ -141,6 +149,59 @@ def test_wrong_options_are_refused(arguments, added, named, capsys, tmp_path, mo
     (tmp_path / "few.txt").write_text("One sentence of six words only.\n" * 200)
     assert main([*(arguments[2:] if "--corpus" in added else arguments), *added]) == 2
     assert named in capsys.readouterr().err
+
+
+def test_pairs_that_are_held_back_are_never_trained_on(corpus, tiny_model, tmp_path):
+    own = [(f"{a} is big", f"{a} is large", 1) for a in SUBJECTS * 2]  # each pair twice, and once turned round
+    own += [(second, first, label) for first, second, label in own[:10]] + [(f"{VERBS} " * 9, "too long", 0)]
+    lines = ["sentence1\tsentence2\tlabel", *("\t".join(map(str, pair)) for pair in own)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
+    encoder = open_encoder(tiny_model)
+    options = VerifierOptions(
+        corpus=(str(corpus),), pairs=str(tmp_path / "pairs.tsv"), sentences=100, templates=20, neighbours=2
+    )
+    for seed in range(3):
+        pairs = make_pairs(replace(options, seed=seed), encoder)
+        assert sum(pair.kind == "labelled" for pair in pairs.pairs) == 11
+        pairs.encode(encoder)
+        counts = Counter(pair for pair in pairs.training if pair.kind == "labelled")
+        (times,) = {*counts.values()}
+        assert times == round(0.3 * sum(pair.kind != "labelled" for pair in pairs.pairs) / 11) > 1
+        back = pairs.pairs[: len(pairs.pairs) - len({*pairs.training})]
+        assert sum(pair.kind == "labelled" for pair in back) == 10 - len(
+            counts
+        )  # the pair that is too long is left out
+
+
+def test_pairs_without_labelled_ones_keep_their_order_and_their_training():
+    """The packaged verifier can be trained again, to the bit, only with the same pairs in the same order."""
+    made = [Pair(f"a {i}", f"b {i}", i % 2, "kind") for i in range(2000)]
+    pairs = Pairs(made, 42)
+    assert pairs.pairs == [made[i] for i in np.random.default_rng(42).permutation(2000)]
+    pairs.encode(FakeEncoder())
+    assert pairs.training == pairs.pairs[80:] and len(pairs.held_back()[1]) == 80  # 4%
+
+
+class FakeEncoder:
+    def encode(self, texts, max_tokens):
+        return [EncodedText(np.zeros(1, np.int32), np.zeros((1, 2), np.float16))] * len(texts)
+
+
+def test_the_time_of_choosing_sentences_is_linear(monkeypatch):
+    monkeypatch.setattr(data, "has_roles", lambda text: text.endswith("1"))
+
+    def seconds(n):
+        monkeypatch.setattr(data, "_suitable", lambda options: map(str, range(10 * n)))
+        started = time.process_time()
+        assert len(data.read_sentences(VerifierOptions(corpus=("x",), sentences=n))) == n
+        return time.process_time() - started
+
+    short, long = (min(seconds(n) for _ in range(3)) for n in (400, 3200))
+    assert long < 20 * short + 0.01  # 8 times as many: a quadratic search takes 64 times as long
+
+
+def test_every_seed_trains(arguments):
+    assert main([*arguments, "--max-steps", "2", "--seed", str(2**64 - 1)]) == 0
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ MAX_TOKENS = 64
 WORDS = range(4, 19)  # words of a sentence that pairs are made from
 READ_AHEAD = 10  # sentences that are read for each one that is used
 HELD_BACK = 0.04  # share of the pairs that sets the threshold
+LABELLED = "labelled"  # kind of the user's pairs
 LABELLED_SHARE = 0.3  # of the user's labelled pairs, which are repeated to make up this share
 N_NEIGHBOURS = 4
 ENCODED_AT_ONCE = 1024
@@ -38,12 +39,17 @@ BLOCK = 20  # batches that are sorted by length together
 
 
 class Pairs:
-    """Labelled pairs, in a random order that depends on the seed."""
+    """Labelled pairs, in a random order that depends on the seed. The first ones are held back from the training.
 
-    def __init__(self, pairs: Sequence[Pair], seed: int):
+    made: the pairs from the corpus. own: the user's distinct pairs, which the training repeats.
+    """
+
+    def __init__(self, made: Sequence[Pair], seed: int, own: Sequence[Pair] = ()):
+        pairs = [*made, *own]
         order = np.random.default_rng(seed).permutation(len(pairs))
         self.pairs = [pairs[i] for i in order]
         self._n_back = max(min(50, len(pairs) // 2), round(HELD_BACK * len(pairs)))
+        self._times = max(1, round(LABELLED_SHARE * len(made) / len(own))) if own else 1
         self._texts: dict[str, EncodedText] = {}
 
     @property
@@ -54,11 +60,16 @@ class Pairs:
     @property
     def scripts(self) -> tuple[str, ...]:
         """The scripts of at least LEAST_SHARE of the letters."""
-        counts = Counter(script_of(letter) for pair in self.pairs for letter in pair.first if letter.isalpha())
+        firsts = (pair.first for pair in self._repeated(self.pairs))
+        counts = Counter(script_of(letter) for text in firsts for letter in text if letter.isalpha())
         return tuple(sorted(name for name, n in counts.items() if n >= LEAST_SHARE * counts.total()))
 
+    def _repeated(self, pairs: Sequence[Pair]) -> Iterator[Pair]:
+        for pair in pairs:
+            yield from repeat(pair, self._times if pair.kind == LABELLED else 1)
+
     def counts(self) -> dict[str, int]:
-        """Return the number of pairs by label and by the first change that made them."""
+        """Return the number of distinct pairs by label and by the first change that made them."""
         names = Counter(f"{pair.near_miss} {pair.kind.split('+')[0]}" for pair in self.pairs)
         return dict(sorted(names.items()))
 
@@ -73,6 +84,7 @@ class Pairs:
                 bar.update(len(part))
         has_tokens = [all(len(self._texts[text].token_ids) for text in pair[:2]) for pair in self.pairs]
         self.pairs = [pair for pair, kept in zip(self.pairs, has_tokens, strict=True) if kept]
+        self.training = [*self._repeated(self.pairs[self._n_back :])]
 
     def _encoded(self, pairs: Sequence[Pair]) -> tuple[list[tuple[EncodedText, EncodedText]], NDArray[np.float32]]:
         texts = [(self._texts[pair.first], self._texts[pair.second]) for pair in pairs]
@@ -86,13 +98,12 @@ class Pairs:
         self, step: int, size: int, seed: int
     ) -> tuple[list[tuple[EncodedText, EncodedText]], NDArray[np.float32]]:
         """Return the pairs of a step and their labels, float32 (size,). Depends only on the arguments."""
-        pairs = self.pairs[self._n_back :]
+        pairs = self.training
         steps_per_epoch = max(1, len(pairs) // size)
         epoch, number = divmod(step, steps_per_epoch)
         if getattr(self, "_epoch", None) != epoch:
             self._epoch, self._rows = epoch, self._order(pairs, size, steps_per_epoch, [seed, epoch])
-        chosen = [pairs[i] for i in self._rows[number]]
-        return self._encoded(chosen)
+        return self._encoded([pairs[i] for i in self._rows[number]])
 
     def _order(self, pairs: Sequence[Pair], size: int, n: int, seed: list[int]) -> list[NDArray[np.int64]]:
         """Return the rows of each batch of an epoch: pairs of similar length together, batches in a random order."""
@@ -114,9 +125,9 @@ def make_pairs(options: VerifierOptions, encoder: TokenEncoder) -> Pairs:
     made = [*maker.near_misses(), *maker.same_meaning(), *maker.from_templates(options.templates), *maker.distant()]
     if options.neighbours <= 1:
         made += maker.from_neighbours(neighbours(maker.texts, encoder, options.neighbours))
-    own = [Pair(first, second, 1 - label, "labelled") for first, second, label, _ in labelled]
-    times = max(1, round(LABELLED_SHARE * len(made) / len(own))) if own else 0
-    return Pairs(made + own * times, options.seed)
+    own = [Pair(first, second, 1 - label, LABELLED) for first, second, label, _ in labelled]
+    distinct = {(frozenset(pair[:2]), pair.near_miss): pair for pair in own}  # the order of the texts does not matter
+    return Pairs(made, options.seed, [*distinct.values()])
 
 
 def read_sentences(options: VerifierOptions) -> list[str]:
@@ -130,9 +141,9 @@ def read_sentences(options: VerifierOptions) -> list[str]:
             f"--corpus {named}: {counted(len(found), 'distinct sentence')} of {least} to {most} words: give 100 or more"
         )
     order = np.random.default_rng(options.seed).permutation(len(found)).tolist()
-    with_roles = [i for i in order if has_roles(found[i])][: n // 2]
-    others = [i for i in order if i not in {*with_roles}][: n - len(with_roles)] if len(found) > n else order
-    return [found[i] for i in sorted({*with_roles, *others})]
+    with_roles = {*[i for i in order if has_roles(found[i])][: n // 2]}
+    others = [i for i in order if i not in with_roles][: n - len(with_roles)] if len(found) > n else order
+    return [found[i] for i in sorted(with_roles.union(others))]
 
 
 def _suitable(options: VerifierOptions) -> Iterator[str]:

@@ -111,7 +111,7 @@ class Steps:
         self._options, self._settings, self._pairs = options, settings, pairs
         self._encoder, self._device = encoder, device
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(options.seed)
+            torch.manual_seed(options.seed % 2**64)
             self.model = settings.model().to(device)
         self.model.dropout = options.dropout
         weights = self.model.parameters()
@@ -158,7 +158,7 @@ class Steps:
         target = torch.from_numpy(labels).to(self._device) * (1 - 2 * SMOOTHING) + SMOOTHING
         devices = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices):
-            torch.manual_seed(self._options.seed * 1_000_003 + step)  # of the dropout
+            torch.manual_seed((self._options.seed * 1_000_003 + step) % 2**64)  # of the dropout
             logits = self.model.train()(batch)
         loss = functional.binary_cross_entropy_with_logits(logits, target)
         if not math.isfinite(value := loss.item()):
