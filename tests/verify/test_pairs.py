@@ -286,6 +286,26 @@ def test_draws_are_uniform_and_never_repeat_a_block():
     assert abs(first["often"] - 1800) < 80
 
 
+def test_matched_pairs_change_equally_many_words_in_both_labels():
+    from bench.evidence.matched import changed_words, matched_pairs
+
+    names = "Oslo Rome Paris Cairo Lima Delhi Boston Kyoto Turin Ghent".split()
+    texts = [f"{a} is older than {b} in the north." for a in names for b in names if a != b]
+    texts += [f"The castle was designed by Anna {a} in 19{i:02}." for i, a in enumerate(names)]
+    texts += [
+        f"He said that {a} and {b} are near the king of {c}."
+        for a, b, c in zip(names, names[1:], names[2:], strict=False)
+    ]
+    pairs = matched_pairs(texts)
+    counts = Counter((changed_words(first, second), label) for first, second, label, _ in pairs)
+    assert len(pairs) > 20 and all(counts[n, 0] == counts[n, 1] > 0 for n, _ in counts)
+    groups = {group for *_, group in pairs}
+    assert any(group.startswith("new ") for group in groups) and any(group.startswith("trained ") for group in groups)
+    assert (
+        changed_words("a b c", "c b a") == 2 and changed_words("a b", "a b") == 0 and changed_words("a b", "a c d") == 3
+    )
+
+
 def test_distant_pairs_share_a_name_and_few_words():
     texts = ["Anna lives in Oslo.", "The mayor of Oslo resigned.", "Anna lived in Oslo.", "It rained."]
     made = [*PairMaker(texts).distant()]
