@@ -83,12 +83,12 @@ def tiny_encoder(folder):
 def save_strict_verifier(model, folder):
     """Save a small verifier with random weights, whose threshold rejects every pair."""
     from una_fast.verify.encoder import open_encoder
-    from una_fast.verify.verifier import Verifier, VerifierSettings
+    from una_fast.verify.verifier import VerifierSettings, write_folder
 
     encoder = open_encoder(model)
     sizes = {"threshold": 0.0, "least_shared": 0.0, "width": 8, "heads": 2, "layers": 1}
     settings = VerifierSettings(encoder.digest, encoder.width, **sizes)
-    Verifier.of(settings, settings.model(), encoder).save(folder)
+    write_folder(folder, settings, settings.model(), encoder.name)
 
 
 def options(folder, model, **changes):

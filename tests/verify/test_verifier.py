@@ -17,7 +17,7 @@ import una_fast
 from una_fast.errors import InputError
 from una_fast.verify.encoder import open_encoder
 from una_fast.verify.model import EncodedText, compare, make_batch
-from una_fast.verify.verifier import SETTINGS, WEIGHTS, Verifier, VerifierSettings
+from una_fast.verify.verifier import SETTINGS, WEIGHTS, Verifier, VerifierSettings, write_folder
 
 WORDS = "the cat saw a dog into old house while rain fell on every roof in town".split()
 TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
@@ -30,14 +30,16 @@ def encoder(tiny_model):
 
 
 @pytest.fixture(scope="module")
-def verifier(encoder):
+def verifier(encoder, tmp_path_factory):
     torch.manual_seed(0)
     small = VerifierSettings(encoder.digest, encoder.width, max_tokens=40, width=16, heads=2, layers=2)
     model = small.model()
     with torch.no_grad():
         for weights in model.parameters():
-            weights.copy_(torch.randn_like(weights).half().float())  # as they are stored
-    return Verifier.of(small, model, encoder)
+            weights.copy_(torch.randn_like(weights))
+    folder = tmp_path_factory.mktemp("verifier")
+    write_folder(folder, small, model, encoder.name)
+    return Verifier(folder, encoder=encoder)
 
 
 @pytest.fixture
@@ -93,6 +95,15 @@ def test_the_network_itself_ignores_the_order(verifier):
     assert torch.allclose(*logits, atol=1e-3) and abs(float(logits[0])) > 0.1
 
 
+def test_a_pair_is_ordered_without_a_copy_of_its_embeddings(verifier):
+    class Embeddings(np.ndarray):
+        def tobytes(self):
+            raise AssertionError
+
+    texts = [text._replace(embeddings=text.embeddings.view(Embeddings)) for text in verifier.encode(PAIR)]
+    assert np.array_equal(verifier.near_miss([texts]), verifier.near_miss([PAIR]))
+
+
 def test_encoded_texts_replace_texts(verifier):
     first, second = verifier.encode(PAIR)
     assert first.embeddings.dtype == np.float16 and first.token_ids.dtype == np.int32
@@ -122,8 +133,9 @@ def test_it_abstains_where_nothing_was_learned(verifier, pair):
     assert verifier.near_miss([pair])[0] == 0 and verifier.accepts([pair])[0]
 
 
-def test_it_abstains_where_two_texts_share_too_few_tokens(verifier):
-    strict = Verifier.of(replace(verifier._settings, least_shared=0.5), verifier._model, verifier._encoder)
+def test_it_abstains_where_two_texts_share_too_few_tokens(verifier, tmp_path):
+    write_folder(tmp_path, replace(verifier._settings, least_shared=0.5), verifier._model, verifier._encoder.name)
+    strict = Verifier(tmp_path)
     pairs = [("the cat saw", "the cat fell"), ("the cat", "the dog"), ("the the cat", "cat the saw")]
     found, expected = strict.near_miss(pairs), verifier.near_miss(pairs)  # 2 of 4, 1 of 3 and 2 of 3 tokens are shared
     assert np.allclose(found, expected * [1, 0, 1], atol=1e-5) and (expected > 0).all()
@@ -191,12 +203,13 @@ def test_damaged_stored_texts_are_refused(verifier):
             verifier.near_miss([(damaged, "a dog")])
 
 
-def test_an_encoder_that_gives_nan_is_refused(tiny_model, verifier):
+def test_an_encoder_that_gives_nan_is_refused(tiny_model, verifier, tmp_path):
     broken = open_encoder(tiny_model)
     with torch.no_grad():
         broken.network.get_input_embeddings().weight.fill_(torch.nan)
+    write_folder(tmp_path, replace(verifier._settings, encoder=broken.digest), verifier._model, broken.name)
     with pytest.raises(InputError, match="NaN"):
-        Verifier.of(replace(verifier._settings, encoder=broken.digest), verifier._model, broken).near_miss([PAIR])
+        Verifier(tmp_path, encoder=broken).near_miss([PAIR])
 
 
 def test_a_saved_verifier_gives_the_same_bits(verifier, folder, tiny_model):
@@ -276,7 +289,7 @@ def test_weights_that_are_nan_are_refused(verifier, folder, encoder):
     model = verifier._settings.model()
     with torch.no_grad():
         model.norm.weight[0] = torch.nan
-    Verifier.of(verifier._settings, model, encoder).save(folder)
+    write_folder(folder, verifier._settings, model, encoder.name)
     with pytest.raises(InputError, match="NaN"):
         una_fast.Verifier(folder)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -31,8 +32,8 @@ from una_fast.errors import InputError, counted
 from una_fast.pair_scores import PairScores
 from una_fast.storage.files import write_json
 from una_fast.verify.encoder import TokenEncoder, open_encoder
-from una_fast.verify.model import PairModel, make_batch
-from una_fast.verify.verifier import Verifier, VerifierSettings
+from una_fast.verify.model import make_batch
+from una_fast.verify.verifier import Verifier, VerifierSettings, write_folder
 
 WARM_UP = 50  # steps
 SMOOTHING = 0.03  # of labels, because some of the made pairs are wrong
@@ -175,10 +176,10 @@ class Steps:
 
     def write(self, output: Path) -> dict[str, Any]:
         """Write the verifier, and return its scores on the pairs that were held back from the training."""
-        model: PairModel = self.model.cpu()
-        model.load_state_dict({name: tensor.half().float() for name, tensor in model.state_dict().items()})
         self._encoder.network.cpu()
-        verifier = Verifier.of(self._settings, model, self._encoder)
+        with TemporaryDirectory() as folder:  # which rounds the weights to fp16
+            write_folder(Path(folder), self._settings, self.model, self._encoder.name)
+            verifier = Verifier(folder, encoder=self._encoder)
         pairs, labels = self._pairs.held_back()
         found = verifier.near_miss(pairs)
         verifier.calibrate([(*pair, 1 - label) for pair, label in zip(pairs, labels, strict=True)], MOST_REJECTED)

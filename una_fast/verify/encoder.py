@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -74,8 +74,8 @@ class TokenEncoder:
         tokens = self.tokenizer(short, return_attention_mask=False, return_token_type_ids=False, **settings)
         ids, special = (tokens[name] for name in ("input_ids", "special_tokens_mask"))
         found = [EncodedText(np.empty(0, np.int32), np.empty((0, self.width), np.float16))] * len(texts)
-        lengths = np.array([len(row) if n_special < len(row) <= max_tokens + n_special else 0 for row in ids])
-        for rows in _batches(lengths):
+        lengths = {row: len(of) for row, of in enumerate(ids) if n_special < len(of) <= max_tokens + n_special}
+        for rows in batches_by_length(lengths, BATCH_TOKENS):
             for row, unit in zip(rows, self._embed([ids[row] for row in rows]), strict=True):
                 kept = np.array(special[row]) == 0
                 found[row] = EncodedText(np.array(ids[row], np.int32)[kept], unit[: len(kept)][kept])
@@ -93,14 +93,16 @@ class TokenEncoder:
         return unit.numpy()
 
 
-def _batches(lengths: np.ndarray) -> list[list[int]]:
-    """Return the rows of length above 0 in batches of similar length."""
+def batches_by_length(lengths: Mapping[int, int], budget: int) -> list[list[int]]:
+    """Return rows in batches of similar length, each of at most `budget` tokens with padding, or of one row.
+
+    lengths: the number of tokens of each row.
+    """
     batches: list[list[int]] = []
-    for row in np.argsort(lengths, kind="stable").tolist():
-        if lengths[row] and (not batches or (len(batches[-1]) + 1) * lengths[row] > BATCH_TOKENS):
-            batches.append([row])
-        elif lengths[row]:
-            batches[-1].append(row)
+    for row in sorted(lengths, key=lengths.__getitem__):
+        if not batches or (len(batches[-1]) + 1) * lengths[row] > budget:
+            batches.append([])
+        batches[-1].append(row)
     return batches
 
 

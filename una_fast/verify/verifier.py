@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from una_fast.corpus.documents import encode_sentence
 from una_fast.errors import InputError, as_input_errors, first_line, is_number, suggests_keywords
-from una_fast.storage.files import checksum_of, unwritable, write_bytes
-from una_fast.verify.encoder import TokenEncoder, open_encoder
+from una_fast.storage.files import checksum_of, write_file
+from una_fast.verify.encoder import batches_by_length, open_encoder
 from una_fast.verify.model import EncodedText, PairModel, make_batch
 
 FORMAT = 1  # of the folder; another number is refused
@@ -82,34 +82,16 @@ class Verifier:
     def __init__(self, folder: str | Path | None = None, *, encoder: Any = None):
         path = PACKAGED if folder is None else Path(folder)
         settings, name, model = read_folder(path)
-        self._set(settings, model, open_encoder(name if encoder is None else encoder))
-
-    def _set(self, settings: VerifierSettings, model: PairModel, encoder: TokenEncoder) -> None:
-        if encoder.digest != settings.encoder:
+        reader = open_encoder(name if encoder is None else encoder)
+        if reader.digest != settings.encoder:
             raise InputError(
-                f"encoder: {encoder.name} is not the encoder with which this verifier was trained (digest "
-                f"{encoder.digest}, expected {settings.encoder}): give that one, or train a verifier for yours with "
+                f"encoder: {reader.name} is not the encoder with which this verifier was trained (digest "
+                f"{reader.digest}, expected {settings.encoder}): give that one, or train a verifier for yours with "
                 "`python -m train.verifier`"
             )
-        self._settings, self._encoder = settings, encoder
-        self._model = model.eval().to(next(encoder.network.parameters()).device)
+        self._settings, self._encoder = settings, reader
+        self._model = model.eval().to(next(reader.network.parameters()).device)
         self.threshold = settings.threshold
-
-    @classmethod
-    def of(cls, settings: VerifierSettings, model: PairModel, encoder: TokenEncoder) -> Verifier:
-        """Make a verifier from its parts.
-
-        Args:
-            settings: what verifier.json stores.
-            model: the network.
-            encoder: the encoder whose digest `settings` has.
-
-        Returns:
-            The verifier.
-        """
-        verifier = cls.__new__(cls)
-        verifier._set(settings, model, encoder)
-        return verifier
 
     def encode(self, texts: Iterable[str]) -> list[EncodedText]:
         """Compute the token embeddings of texts in fp16, for a store. The other methods accept them instead of texts.
@@ -203,12 +185,13 @@ class Verifier:
         """
         if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
             raise InputError(f"threshold={self.threshold!r}: must be from 0 to 1")
-        write_folder(Path(folder), self._settings, self.threshold, self._model, self._encoder.name)
+        settings = replace(self._settings, threshold=self.threshold)
+        write_folder(Path(folder), settings, self._model, self._encoder.name)
 
     def _encoded(self, numbered: Sequence[tuple[int, Any]]) -> list[tuple[EncodedText, EncodedText]]:
         """Encode the texts of pairs, each distinct text once. numbered: see `_probabilities`."""
-        texts: dict[str, EncodedText] = {}
-        checked: dict[int, None] = {}
+        texts: dict[str, None] = {}  # distinct, in order
+        checked: set[int] = set()
         for number, pair in numbered:
             if not _is_tuple(pair) or len(pair) != 2:
                 raise InputError(f"pairs[{number}]: is {pair!r:.80}, must be a tuple of two texts")
@@ -216,17 +199,21 @@ class Verifier:
                 if isinstance(text, EncodedText):
                     if id(text) not in checked:
                         self._check(text, number)
-                        checked[id(text)] = None
+                        checked.add(id(text))
                 elif isinstance(text, str):
                     if text not in texts:
                         encode_sentence(text, f"pairs[{number}]")  # raises InputError if it has a lone surrogate
-                    texts[text] = text  # type: ignore[assignment]
+                        texts[text] = None
                 else:
                     raise InputError(
                         f"pairs[{number}]: {text!r:.80} is {type(text).__name__}: give str, or `encode` it"
                     )
-        texts = dict(zip(texts, self.encode([*texts]), strict=True))
-        return [tuple(texts[text] if isinstance(text, str) else text for text in pair) for _, pair in numbered]  # type: ignore[misc]
+        encoded = dict(zip(texts, self.encode([*texts]), strict=True))
+
+        def of(text: Text) -> EncodedText:
+            return encoded[text] if isinstance(text, str) else text
+
+        return [(of(first), of(second)) for _, (first, second) in numbered]
 
     def _check(self, text: EncodedText, number: int) -> None:
         """Raise InputError unless an encoded text has the arrays that `encode` returns."""
@@ -250,7 +237,9 @@ class Verifier:
         out = np.zeros(len(pairs), np.float32)
         ordered = [pair if _key(pair[0]) <= _key(pair[1]) else pair[::-1] for pair in pairs]
         device = next(self._model.parameters()).device
-        for rows in _batches(ordered, self._settings.least_shared):
+        judged = {i: pair for i, pair in enumerate(ordered) if _is_judged(*pair, self._settings.least_shared)}
+        lengths = {i: sum(len(text.token_ids) for text in pair) for i, pair in judged.items()}
+        for rows in batches_by_length(lengths, BATCH_TOKENS):
             batch = make_batch([ordered[row] for row in rows], self._encoder.words)
             logits = self._model(batch.to(device)).float().cpu()
             out[rows] = torch.sigmoid(logits).numpy()
@@ -260,9 +249,12 @@ class Verifier:
         return f"<una_fast.Verifier of {self._encoder.name}, threshold {self.threshold:.3f}>"
 
 
-def _key(text: EncodedText) -> tuple[int, bytes, bytes]:
-    """Return what puts the texts of a pair into one order, so that both orders give the same bits."""
-    return len(text.token_ids), text.token_ids.tobytes(), text.embeddings.tobytes()
+def _key(text: EncodedText) -> tuple[int, bytes]:
+    """Return what puts the texts of a pair into one order, so that both orders give the same bits.
+
+    A pair with the same tokens is not judged.
+    """
+    return len(text.token_ids), text.token_ids.tobytes()
 
 
 def _is_judged(a: EncodedText, b: EncodedText, least_shared: float) -> bool:
@@ -271,20 +263,6 @@ def _is_judged(a: EncodedText, b: EncodedText, least_shared: float) -> bool:
         return False
     ids, others = set(a.token_ids.tolist()), set(b.token_ids.tolist())
     return len(ids & others) >= least_shared * len(ids | others)
-
-
-def _batches(pairs: Sequence[tuple[EncodedText, EncodedText]], least_shared: float) -> Iterator[list[int]]:
-    """Yield the rows of pairs to judge, in batches of similar length."""
-    rows = [i for i, (a, b) in enumerate(pairs) if _is_judged(a, b, least_shared)]
-    lengths = {i: sum(len(text.token_ids) for text in pairs[i]) for i in rows}
-    batch: list[int] = []
-    for row in sorted(rows, key=lambda i: lengths[i]):
-        if batch and (len(batch) + 1) * lengths[row] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
 
 
 def _is_tuple(item: Any) -> bool:
@@ -298,19 +276,14 @@ def _listed(name: str, items: Iterable[Any]) -> list[Any]:
     return [*items]
 
 
-def write_folder(folder: Path, settings: VerifierSettings, threshold: float, model: PairModel, encoder: str) -> None:
+def write_folder(folder: Path, settings: VerifierSettings, model: PairModel, encoder: str) -> None:
     """Write the network in fp16 and its settings. encoder: its folder or name."""
     from safetensors.torch import save
 
     weights = save({name: tensor.detach().cpu().half().contiguous() for name, tensor in model.state_dict().items()})
-    content = {"format": FORMAT, "model": encoder, **asdict(settings), "threshold": threshold}
-    content["weights"] = checksum_of([weights])
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_bytes(folder / WEIGHTS, weights)
-        write_bytes(folder / SETTINGS, (json.dumps(content, indent=1) + "\n").encode())
-    except OSError as error:
-        raise unwritable(folder, error) from error
+    content = {"format": FORMAT, "model": encoder, **asdict(settings), "weights": checksum_of([weights])}
+    write_file(folder / WEIGHTS, weights)
+    write_file(folder / SETTINGS, json.dumps(content, indent=1) + "\n")
 
 
 def read_folder(folder: Path) -> tuple[VerifierSettings, str, PairModel]:
