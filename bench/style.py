@@ -17,12 +17,10 @@ their dev and test files are used.
 
 from __future__ import annotations
 
-import argparse
-import gzip
 import itertools
-import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,11 +31,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 import una_fast
+from bench import report, script
 from bench.evidence.word_classes import SameClass
-from bench.report import write_between_marks
+from una_fast.storage.files import read_object, write_json
 
 SENTENCES, OTHERS = 10_000, 40_000
-RESULT, PAGE = Path("bench/results/style.json"), Path("docs/style.md")
+RESULT, PAGE = script.RESULTS / "style.json", script.DOCS / "style.md"
 LANGUAGES: dict[str, dict[str, dict[str, Any]]] = {  # by language: name of a row -> options of build_index
     "German": {"German": {}, "German, lowercase=False": {"lowercase": False}},
     "Chinese": {"Chinese": {"word_tokenizer": "rjieba"}},
@@ -60,6 +59,7 @@ FEATURES: dict[str, Callable[[], Any]] = {
         token_pattern=r"\w+|[^\w\s]", ngram_range=(2, 2), lowercase=False, sublinear_tf=True, min_df=2
     ),
 }
+Rows = dict[str, dict[str, float]]  # by name and column
 
 
 def as_read(text: str) -> str:
@@ -83,27 +83,26 @@ class LanguageModel:
     """A bigram model of lower-case words, interpolated with unigrams and a uniform distribution (Witten and Bell)."""
 
     def __init__(self, texts: Sequence[str]):
-        words = [self._words(text) for text in texts]
-        self._single = Counter(word for text in words for word in text[1:])
-        self._pairs = Counter(pair for text in words for pair in itertools.pairwise(text))
-        self._before = Counter(word for text in words for word in text[:-1])
+        pairs = [pair for text in texts for pair in self._pairs_of(text)]
+        self._pairs = Counter(pairs)
+        self._single = Counter(word for _, word in pairs)
+        self._before = Counter(first for first, _ in pairs)
         self._kinds = Counter(first for first, _ in self._pairs)
-        self._n = self._single.total()
 
     def perplexity(self, texts: Sequence[str]) -> float:
         """Return exp of the mean negative log-probability of a word."""
-        pairs = [pair for text in texts for pair in itertools.pairwise(self._words(text))]
+        pairs = [pair for text in texts for pair in self._pairs_of(text)]
         return math.exp(-sum(math.log(self._probability(*pair)) for pair in pairs) / len(pairs))
 
     def _probability(self, first: str, word: str) -> float:
-        n_words = len(self._single)
-        single = (self._single[word] + 1.0) / (self._n + n_words + 1)  # counts all unseen words as one more word
+        n = self._single.total() + len(self._single) + 1  # counts all unseen words as one more word
+        single = (self._single[word] + 1.0) / n
         kinds, before = self._kinds[first], self._before[first]
         return (self._pairs[first, word] + kinds * single) / (before + kinds) if before else single
 
     @staticmethod
-    def _words(text: str) -> list[str]:
-        return ["<s>", *as_read(text).split(), "</s>"]
+    def _pairs_of(text: str) -> list[tuple[str, str]]:
+        return [*itertools.pairwise(["<s>", *as_read(text).split(), "</s>"])]
 
 
 def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageModel) -> dict[str, float]:
@@ -117,90 +116,76 @@ def measure(anchors: Sequence[str], negatives: Sequence[str], model: LanguageMod
     return row | {"perplexity": model.perplexity(negatives) / model.perplexity(anchors)}
 
 
+def measure_settings(lines: Sequence[str]) -> Rows:
+    """Measure every setting on the first SENTENCES of the lines. The language model is trained on the others."""
+    anchors, model, rows = lines[:SENTENCES], LanguageModel(lines[SENTENCES:]), {}
+    index = una_fast.build_index(anchors)
+    for name, setting in SETTINGS.items():
+        make = SameClass if name.startswith(CLASSES) else una_fast.Augmenter
+        rows[name] = measure(anchors, make(index, **setting).texts(range(len(anchors))), model)
+        print(name, rows[name], flush=True)
+    return rows
+
+
 def treebank(folder: Path) -> list[str]:
     """Return the distinct sentences of the dev and test files of a treebank."""
     files = sorted(path for part in ("dev", "test") for path in folder.glob(f"*-{part}.conllu"))
-    texts = [file.read_text(encoding="utf-8") for file in files]
-    return list(
-        dict.fromkeys(sentence for text in texts for sentence in re.findall(r"^# text = (.+)", text, re.MULTILINE))
-    )
+    texts = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    return [*dict.fromkeys(re.findall(r"^# text = (.+)", texts, re.MULTILINE))]
 
 
-def language_rows(name: str, lines: Sequence[str], **options: Any) -> dict[str, dict[str, float]]:
+def language_rows(name: str, lines: Sequence[str], **options: Any) -> Rows:
     """Return the table rows of a language, one per surface of the negatives. options: for `build_index`."""
     index, rows = una_fast.build_index(lines, **options), {}
     for surface in ("paper", "kept"):
         negatives = una_fast.Augmenter(index, surface=surface, keep_punctuation=True).texts(range(len(lines)))
-        features = {key: FEATURES[key]() for key in ("characters", "1- to 3-grams")}
-        row = {key: accuracy(feature, lines, negatives) for key, feature in features.items()}
+        row = {key: accuracy(FEATURES[key](), lines, negatives) for key in ("characters", "1- to 3-grams")}
         for kind, is_of in KINDS.items():
             for whose, texts in (("sentences", lines), ("negatives", negatives)):
                 row[f"{kind}, {whose}"] = 100 * sum(map(is_of, "".join(texts))) / sum(map(len, texts))
         rows[f"{name}, {len(lines):,} sentences, {surface}"] = row
-        print(name, surface, {key: round(value, 3) for key, value in row.items()}, flush=True)
+        print(name, surface, row, flush=True)
     return rows
 
 
-def measure_languages(folders: dict[str, Path], english: Sequence[str]) -> dict[str, Any]:
+def measure_languages(folders: dict[str, Path], english: Sequence[str]) -> Rows:
     """Measure other languages. folders: treebanks by language; english: the sentences of the first table."""
-    rows: dict[str, dict[str, float]] = {}
+    rows: Rows = {}
     for name, folder in folders.items():
         lines = treebank(folder)
         for row_name, options in LANGUAGES[name].items():
             rows |= language_rows(row_name, lines, **options)
         rows |= language_rows("English", english[: len(lines)])
-    return {"folders": [folder.name for folder in folders.values()], "rows": rows}
-
-
-def table(rows: dict[str, dict[str, float]], first: str = "surface, beta") -> str:
-    """Return a Markdown table with one line per setting."""
-    names = list(next(iter(rows.values())))
-    lines = [f"| {first} | " + " | ".join(names) + " |", "|:--|" + "--:|" * len(names)]
-    lines += [
-        f"| {setting} | " + " | ".join(f"{row[name]:.3f}" for name in names) + " |" for setting, row in rows.items()
-    ]
-    return "\n".join(lines)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help=".gz file with one sentence per line")
-    parser.add_argument("--sentences", type=int, default=SENTENCES, help="sentences to measure [10,000]")
-    parser.add_argument("--only", default="", help="only measure and print settings whose name contains this text")
-    parser.add_argument("--german", type=Path, help="a treebank: measure only the other languages")
-    parser.add_argument("--chinese", type=Path, help="a treebank")
-    arguments = parser.parse_args()
-    with gzip.open(arguments.corpus, "rt", encoding="utf-8") as file:
-        lines = [line.rstrip("\n") for line in itertools.islice(file, SENTENCES + OTHERS)]
-    saved = json.loads(RESULT.read_text(encoding="utf-8")) if RESULT.is_file() else {}
-    if arguments.german and arguments.chinese:
-        folders = {"German": arguments.german, "Chinese": arguments.chinese}
-        write({**saved, "languages": measure_languages(folders, lines)})
-        return
-    anchors, model = lines[: arguments.sentences], LanguageModel(lines[SENTENCES:])
-    index, rows = una_fast.build_index(lines[:SENTENCES]), {}
-    for name, setting in SETTINGS.items():
-        if arguments.only in name:
-            make = SameClass if name.startswith(CLASSES) else una_fast.Augmenter
-            negatives = make(index, **setting).texts(range(len(anchors)))
-            rows[name] = measure(anchors, negatives, model)
-            print(name, {key: round(value, 3) for key, value in rows[name].items()}, flush=True)
-    if not arguments.only:
-        corpus = {"corpus": arguments.corpus.name, "sentences": len(anchors), "others": OTHERS}
-        write({**saved, **corpus, "rows": rows})
-
-
-def write(result: dict[str, Any]) -> None:
-    """Write bench/results/style.json and the two tables of docs/style.md."""
-    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    for name, made in tables(result).items():
-        write_between_marks(PAGE, [made], name)
+    return rows
 
 
 def tables(result: dict[str, Any]) -> dict[str, str]:
     """Return the tables of docs/style.md, by the name of their markers."""
-    return {"settings": table(result["rows"]), "languages": table(result["languages"]["rows"], "language, surface")}
+    made = {}
+    shown = {
+        "settings": ("surface, beta", result["rows"]),
+        "languages": ("language, surface", result["languages"]["rows"]),
+    }
+    for name, (first, rows) in shown.items():
+        columns = list(next(iter(rows.values())))
+        cells = [[setting, *(f"{row[column]:.3f}" for column in columns)] for setting, row in rows.items()]
+        made[name] = report.table([first, *columns], cells)
+    return made
+
+
+def write_page(corpus: Path, german: Path | None, chinese: Path | None) -> None:
+    """Measure the settings or, with two treebanks, the languages; write the results and both tables of the page."""
+    lines, result = script.read_lines(corpus, SENTENCES + OTHERS), read_object(RESULT)
+    if german and chinese:
+        rows = measure_languages({"German": german, "Chinese": chinese}, lines)
+        result |= {"languages": {"folders": [german.name, chinese.name], "rows": rows}}
+    else:
+        result |= {"corpus": corpus.name, "sentences": SENTENCES, "others": OTHERS, "rows": measure_settings(lines)}
+    write_json(RESULT, result)
+    for name, made in tables(result).items():
+        report.write_between_marks(PAGE, [made], name)
 
 
 if __name__ == "__main__":
-    main()
+    folder = script.FOLDER | {"required": False, "help": "a treebank: measure only the other languages"}
+    sys.exit(script.run(__doc__, write_page, corpus=script.CORPUS, german=folder, chinese=folder))

@@ -12,25 +12,23 @@ a column of docs/tokenizers.md.
 
 from __future__ import annotations
 
-import argparse
-import gzip
-import json
 import sys
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
 
 import una_fast
+from bench import script
 from una_fast.parallel import n_cores
+from una_fast.storage.files import read_json, write_json
 from una_fast.tokens.subwords import SubwordEncoder, encode_sentences
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from support import tokenizer_families
+script.import_tests()
+from support import tokenizer_families  # noqa: E402
 
-RESULT = Path(__file__).parents[1] / "results" / "tokenizers.json"
+RESULT = script.RESULTS / "tokenizers.json"
 TRAINING_LINES, SUBWORDS = 20_000, 32_000
 
 
@@ -61,38 +59,34 @@ def compare(index: Any, name: str, lines_a_call: int) -> int:
 
 def record(name: str, lines: int) -> None:
     """Save that `lines` lines were compared and none differed, unless a larger number is already saved."""
-    found = json.loads(RESULT.read_text())
+    found = read_json(RESULT)
     found[name] = max(lines, found.get(name, 0))
-    RESULT.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n")
+    write_json(RESULT, dict(sorted(found.items())))
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help="file of sentences, possibly gzipped")
-    parser.add_argument(
-        "--tokenizer", nargs="+", default=list(tokenizer_families.FAMILIES), help="tokenizers to compare [all families]"
-    )
-    parser.add_argument("--lines", type=int, help="use only this many lines, the first ones [all]")
-    parser.add_argument("--lines-a-call", type=int, default=100_000, help="sentences per tokenizer call [100,000]")
-    parser.add_argument("--note", action="store_true", help="save the number of lines compared")
-    options = parser.parse_args()
-    corpus = options.corpus if options.lines is None else list(islice(read_lines(options.corpus), options.lines))
-    index = una_fast.build_index(corpus)
+def compare_all(corpus: Path, tokenizer: list[str], lines: int, lines_a_call: int, note: bool) -> int:
+    """Compare each tokenizer. Returns 1 if the ids of any sentence differ."""
+    index = una_fast.build_index(script.read_lines(corpus, lines) if lines else corpus)
     print(f"{index}, {len(index.chunks):,} distinct chunks, {n_cores(None)} cores", flush=True)
     n_different = 0
-    for name in options.tokenizer:
-        different = compare(index, name, options.lines_a_call)
-        if options.note and not different:
+    for name in tokenizer:
+        different = compare(index, name, lines_a_call)
+        if note and not different:
             record(name, index.n_documents)
         n_different += different
     return int(n_different > 0)
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        yield from (line.rstrip("\n") for line in lines)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    families = [*tokenizer_families.FAMILIES]
+    sys.exit(
+        script.run(
+            __doc__,
+            compare_all,
+            corpus=script.CORPUS,
+            tokenizer={"nargs": "+", "default": families, "help": "tokenizers to compare [all families]"},
+            lines={"type": int, "default": 0, "help": "use only this many lines, the first ones [all]"},
+            lines_a_call={"type": int, "default": 100_000, "help": "sentences per tokenizer call [100,000]"},
+            note={"action": "store_true", "help": "save the number of lines compared"},
+        )
+    )

@@ -8,7 +8,6 @@ two rows, because mteb scores all of SICK, and SentEval the test split. The exit
 TOLERANCE.
 """
 
-import argparse
 import sys
 import warnings
 from pathlib import Path
@@ -18,12 +17,12 @@ import numpy as np
 from datasets import Dataset, DatasetDict
 from sentence_transformers import SentenceTransformer
 
+from bench import script
 from train.evaluation.model import load_model
 from train.evaluation.scoring import evaluate
 from train.evaluation.tasks.reading import normalise_spaces, parse_score, read_rows
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, suite
 from train.evaluation.tasks.sts import StsTask, read
-from una_fast.errors import InputError
 
 SICK_FILES = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
 TOLERANCE = 0.01  # Spearman x 100; mteb computes cosines in float32, we in float64, so near ties may swap ranks
@@ -51,25 +50,17 @@ def mtebs_score(model: SentenceTransformer, task: StsTask, name: str) -> tuple[i
     return theirs.metadata.descriptive_stats["test"]["num_samples"], 100 * score
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="best/ of a run, or any SentenceTransformer")
-    parser.add_argument("--data", help="folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]")
-    options = parser.parse_args()
+def check(model: str, data: str) -> int:
+    """Print the scores of each task. Returns 1 if two differ by more than TOLERANCE."""
     warnings.filterwarnings("ignore", module="mteb")  # it cannot reach the hub for metadata
-    try:
-        downstream = downstream_folder(options.data)
-        tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]
-        ours = evaluate(load_model(options.model, device="cpu"), tasks, EvaluationProtocol())["sts"]
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    model = SentenceTransformer(options.model, device="cpu")
+    downstream = downstream_folder(data or None)
+    tasks = [read(downstream, name) for name in suite("sts")] + [all_of_sick(downstream)]
+    ours = evaluate(load_model(model, device="cpu"), tasks, EvaluationProtocol())["sts"]
+    encoder, far = SentenceTransformer(model, device="cpu"), False
     print(f"{'task':<18}{'pairs in mteb':>14}{'here':>8}{'mteb':>10}{'ours':>10}{'difference':>12}")
-    far = False
     for task in tasks:
         name = "SICK-R" if task.name.startswith("SICK") else task.name
-        n_pairs, theirs = mtebs_score(model, task, name)
+        n_pairs, theirs = mtebs_score(encoder, task, name)
         score = 100 * ours[task.name]["spearman"]["all"]
         far |= abs(theirs - score) > TOLERANCE
         print(f"{task.name:<18}{n_pairs:>14,}{len(task.gold):>8,}{theirs:>10.4f}{score:>10.4f}{theirs - score:>+12.4f}")
@@ -77,4 +68,11 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        script.run(
+            __doc__,
+            check,
+            model={"help": "best/ of a run, or any SentenceTransformer"},
+            data={"default": "", "help": "folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]"},
+        )
+    )

@@ -9,7 +9,6 @@ SentEval calls some functions that newer Python versions or this machine lack. T
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import inspect
 import sys
@@ -22,11 +21,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bench import script
 from bench.report import described, save_tables
 from train.evaluation.model import EvaluatedModel, load_model
 from train.evaluation.scoring import evaluate, read_tasks
 from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, task_names
-from una_fast.command import run_command
 from una_fast.errors import InputError
 from una_fast.text_table import aligned
 
@@ -98,52 +97,46 @@ def our_score(results, task: str, split: str) -> tuple[float, int]:
     return scores["dev_accuracy" if split == "dev" else "accuracy"], examples.get(split, examples["train"])
 
 
-def compare(options: argparse.Namespace) -> None:
+def compare(senteval: Path, model: str, data: str, tasks: str, pooling: str, mode: str, json: Path | None) -> None:
     """Print the scores of each pooling and task, and save them as a table for bench/report.py."""
-    downstream, names = downstream_folder(options.data), task_names(options.tasks, options.mode)
-    senteval, rows, lines = load_senteval(options.senteval), [], []
-    for pooling in options.pooling.split(","):
-        protocol = EvaluationProtocol(mode=options.mode, pooling=pooling)
-        model = load_model(options.model, pooling, device="cpu")
-        tasks, notes = read_tasks(downstream, names, protocol.split)
-        results = evaluate(model, tasks, protocol)
+    downstream, names = downstream_folder(data or None), task_names(tasks, mode)
+    package, rows, lines = load_senteval(senteval), [], []
+    for name in pooling.split(","):
+        protocol = EvaluationProtocol(mode=mode, pooling=name)
+        encoder = load_model(model, name, device="cpu")
+        found, notes = read_tasks(downstream, names, protocol.split)
+        results = evaluate(encoder, found, protocol)
         print(*notes, sep="\n", file=sys.stderr)
-        scores: dict[str, list[float]] = {"SentEval": [], "una_fast": []}
-        for task in tasks:
-            found = run_theirs(senteval, model, task.name, downstream.parent, options.mode)
-            (theirs, n_theirs), (ours, n) = (
-                score(result, task.name, protocol.split)
-                for score, result in ((their_score, found), (our_score, results))
-            )
-            rows.append({"pooling": pooling, "task": task.name, "n_senteval": n_theirs, "n": n})
-            rows[-1] |= {"senteval": theirs, "ours": ours}
-            scores["SentEval"].append(theirs)
-            scores["una_fast"].append(ours)
-            print(pooling, task.name, f"{n_theirs} and {n} examples, {ours - theirs:+.5f}", file=sys.stderr)
-        lines += [[f"{whose}, {pooling}", *(f"{score:.3f}" for score in of)] for whose, of in scores.items()]
-    columns = ["", *(task.name for task in tasks)]
+        for task in found:
+            their_results = run_theirs(package, encoder, task.name, downstream.parent, mode)
+            theirs, n_theirs = their_score(their_results, task.name, protocol.split)
+            ours, n = our_score(results, task.name, protocol.split)
+            about = {"pooling": name, "task": task.name, "n_senteval": n_theirs, "n": n}
+            rows.append({**about, "senteval": theirs, "ours": ours})
+            print(name, task.name, f"{n_theirs} and {n} examples, {ours - theirs:+.5f}", file=sys.stderr)
+        of_pooling = rows[-len(found) :]
+        for whose, key in (("SentEval", "senteval"), ("una_fast", "ours")):
+            lines.append([f"{whose}, {name}", *(f"{row[key]:.3f}" for row in of_pooling)])
+    columns = ["", *(row["task"] for row in of_pooling)]
     print(*aligned([columns, *lines], left=(0,)), sep="\n")
-    if options.json:
-        title, note = (
-            f"Scores of una_fast and SentEval on the {options.mode} sets",
-            "Both use the same model and files.",
-        )
+    if json:
+        title = f"Scores of una_fast and SentEval on the {mode} sets"
+        note = "Both use the same model and files."
         table = {"title": title, "columns": columns, "rows": lines, "machine": described(), "note": note}
-        save_tables(options.json, [table], {"mode": options.mode, "rows": rows})
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--senteval", type=Path, required=True, help="checkout of SentEval")
-    parser.add_argument("--model", required=True, help="name or folder of an encoder")
-    parser.add_argument("--data", help="folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]")
-    parser.add_argument("--tasks", default="sts", help="sts, transfer, or names of tasks, comma-separated [sts]")
-    parser.add_argument("--pooling", default="cls_before_pooler,avg", help="poolings, comma-separated [%(default)s]")
-    parser.add_argument("--mode", choices=("dev", "test", "fasttest"), default="test", help="[test]")
-    parser.add_argument("--json", type=Path, help="file for the table and the figures")
-    options = parser.parse_args()
-    return run_command(lambda: compare(options), "evaluate")
+        save_tables(json, [table], {"mode": mode, "rows": rows})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(
+        script.run(
+            __doc__,
+            compare,
+            senteval=script.FOLDER | {"help": "checkout of SentEval"},
+            model={"help": "name or folder of an encoder"},
+            data={"default": "", "help": "folder that contains senteval/, or senteval/ itself [UNA_FAST_DATA]"},
+            tasks={"default": "sts", "help": "sts, transfer, or names of tasks, comma-separated [sts]"},
+            pooling={"default": "cls_before_pooler,avg", "help": "poolings, comma-separated [%(default)s]"},
+            mode={"choices": ("dev", "test", "fasttest"), "default": "test", "help": "[test]"},
+            json={"type": Path, "required": False, "help": "file for the table and the figures"},
+        )
+    )

@@ -1,14 +1,13 @@
-"""Compute memory, launches and memory traffic of a training step with FakeTensors, which have shapes but no data.
+"""Compute the memory of a training step with FakeTensors, which have shapes but no data.
 
-``python -m bench.training.memory`` prints the table of docs/recipes.md and the counts of docs/gpu.md. It adds up what
-PyTorch allocates, kernel by kernel, without the CUDA context (about 0.5 GiB) and the allocator's unused memory.
+``python -m bench.training.memory`` prints the table of docs/recipes.md. It adds up what PyTorch allocates, kernel by
+kernel, without the CUDA context (about 0.5 GiB) and the allocator's unused memory.
 """
 
 from __future__ import annotations
 
 import sys
 import weakref
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,6 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import BertConfig, BertModel
 
+from bench import script
+from bench.report import table
 from train.config import Run
 from train.distributed import Ranks
 from train.encoder.encoder import SentenceEncoder
@@ -41,31 +42,22 @@ WAYS: tuple[dict[str, Any], ...] = (
 
 
 class LiveBytes(TorchDispatchMode):
-    """Counts the memory and the kernels of everything that PyTorch does in the with block.
+    """Counts the memory of everything that PyTorch does in the with block.
 
     live, peak: the bytes of all live tensors, now and at most so far.
-    launches: how often each kernel ran, by name. Views are not counted, because they compute nothing.
-    moved: the bytes that these kernels read and wrote, by name.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.live = self.peak = 0
-        self.moved: Counter[str] = Counter()
-        self.launches: Counter[str] = Counter()
         self._known: set[int] = set()
 
     def __torch_dispatch__(self, kernel: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run a kernel, and count what it allocates."""
         result = kernel(*args, **(kwargs or {}))
-        made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, Tensor)]
-        name = kernel._schema.name
-        if name.startswith("aten::") and not (kernel.is_view or "empty" in name):
-            self.launches[name] += 1
-            given = (leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
-            self.moved[name] += sum(tensor.nbytes for tensor in (*given, *made))
-        for tensor in made:
-            self.add(tensor)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self.add(leaf)
         return result
 
     def add(self, tensor: Tensor) -> None:
@@ -154,43 +146,14 @@ def fake_batch(step: int, batch_size: int, tokens: int, rows_of_part: int) -> Ba
     return Batch(step, np.arange(batch_size), VIEWS, parts, torch.arange(len(ids)))
 
 
-def counted_step(config: BertConfig, batch_size: int) -> LiveBytes:
-    """Return the counts of the second step in bf16. The first step also makes the optimiser's moments."""
-    with fake_trainer(config, batch_size, precision="bf16") as (trainer, counted):
-        for step in range(2):
-            counted.launches.clear()
-            counted.moved.clear()
-            trainer.step(fake_batch(step, batch_size, TOKENS, 0))
-    return counted
-
-
-def step_flops(config: BertConfig, texts: int) -> float:
-    """Return the operations of a step's matrix products: a backward pass is two forward ones, a multiply-add is two."""
-    width, inner = config.hidden_size, config.intermediate_size
-    per_layer = 2 * TOKENS * (4 * width**2 + 2 * width * inner) + 4 * TOKENS**2 * width
-    return 3.0 * config.num_hidden_layers * texts * per_layer
-
-
-def main() -> int:
-    """Print the tables."""
-    lines = [["encoder", "batch", "fp32", "bf16", "bf16, `--grad-cache 256`"], ["---", *["---:"] * 4]]
+def print_table() -> None:
+    rows = []
     for name, config in (("BERT-base", BERT_BASE), ("BERT-large", BERT_LARGE)):
         for batch_size in BATCHES:
             sizes = [peak_of_step(config, batch_size, **way) / 2**30 for way in WAYS]
-            lines.append([name, f"{batch_size:,}", *(f"{size:.1f}" for size in sizes)])
-    print(*(f"| {' | '.join(line)} |" for line in lines), sep="\n")
-    for batch_size in (64, 512):
-        counted = counted_step(BERT_BASE, batch_size)
-        flops = step_flops(BERT_BASE, VIEWS * batch_size)
-        products = sum(counted.moved[name] for name in ("aten::mm", "aten::addmm"))
-        sums = (
-            f"{flops / 1e12:.2f} TFLOP, {counted.moved.total() / 1e9:.0f} GB read and written, "
-            f"{(counted.moved.total() - products) / 1e9:.0f} GB of it outside matrix products"
-        )
-        print(f"\nBERT-base, batch {batch_size}: {sums}, {counted.launches.total():,} launches, most of them:")
-        print(*(f"{count:6} {name}" for name, count in counted.launches.most_common(12)), sep="\n")
-    return 0
+            rows.append([name, f"{batch_size:,}", *(f"{size:.1f}" for size in sizes)])
+    print(table(["encoder", "batch", "fp32", "bf16", "bf16, `--grad-cache 256`"], rows))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(script.run(__doc__, print_table))
