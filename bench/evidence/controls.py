@@ -27,8 +27,9 @@ MASK = "[MASK]"
 class Control(TextAugmentation):
     """Makes negatives that are other sentences of the index. A subclass chooses which sentence."""
 
-    def __init__(self, index: Index, seed: int = 42, tokenizer: Any = None, n_jobs: int | None = None) -> None:
-        super().__init__(index, seed=seed, tokenizer=tokenizer, n_jobs=n_jobs)
+    def __init__(self, index: Index, seed: int = 42, **settings: Any) -> None:
+        """settings: tokenizer, n_jobs and the arguments of a subclass."""
+        super().__init__(index, seed=seed, **settings)
         self._seed = seed
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
@@ -65,17 +66,8 @@ class Mined(Control):
 
     training_options: ClassVar[tuple[str, ...]] = ("model", "pooling")
 
-    def __init__(
-        self,
-        index: Index,
-        seed: int = 42,
-        model: str = "",
-        pooling: str = "mean",
-        tokenizer: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(index, seed, tokenizer, n_jobs)
-        self._settings |= {"model": model, "pooling": pooling}
+    def __init__(self, index: Index, seed: int = 42, model: str = "", pooling: str = "mean", **settings: Any) -> None:
+        super().__init__(index, seed, model=model, pooling=pooling, **settings)
         self._mined = mined_rows([index.sentence(row) for row in range(index.n_documents)], model, pooling, seed)
 
     def others(self, rows: NDArray[np.int64], draws: SampleKey) -> NDArray[np.int64]:
@@ -92,19 +84,9 @@ class MinedAndUna(Mined):
 
     training_options = ("model", "pooling", "beta")
 
-    def __init__(
-        self,
-        index: Index,
-        seed: int = 42,
-        model: str = "",
-        pooling: str = "mean",
-        beta: float = 0.3,
-        tokenizer: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(index, seed, model, pooling, tokenizer, n_jobs)
-        self._settings |= {"beta": beta}
-        self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=n_jobs)
+    def __init__(self, index: Index, seed: int = 42, beta: float = 0.3, **settings: Any) -> None:
+        super().__init__(index, seed, beta=beta, **settings)
+        self._una = Augmenter(index, beta=beta, radius="1%", seed=seed, surface="kept", n_jobs=settings.get("n_jobs"))
 
     def _texts(self, source: SplitSentences, rows: NDArray[np.int64], draws: SampleKey) -> list[str]:
         """Return the negative of each row."""
@@ -142,6 +124,8 @@ class Spliced(Control):
     beta, select, keep_punctuation: how UNA chooses the words, as in `Augmenter`.
     """
 
+    training_options: ClassVar[tuple[str, ...]] = ("beta", "select", "keep_punctuation")
+
     def __init__(
         self,
         index: Index,
@@ -149,12 +133,11 @@ class Spliced(Control):
         beta: float = 0.3,
         select: Literal["tfidf", "random"] = "tfidf",
         keep_punctuation: bool = False,
-        tokenizer: Any = None,
-        n_jobs: int | None = None,
+        **settings: Any,
     ) -> None:
-        super().__init__(index, seed, tokenizer, n_jobs)
         chosen: dict[str, Any] = {"beta": beta, "select": select, "keep_punctuation": keep_punctuation}
-        self._settings |= chosen
+        super().__init__(index, seed, **chosen, **settings)
+        n_jobs = settings.get("n_jobs")
         self._una = Augmenter(index, radius="1%", seed=seed, surface="paper", n_jobs=n_jobs, **chosen)
 
     @abstractmethod
@@ -190,10 +173,10 @@ class Spliced(Control):
 class Deleted(Spliced):
     """Deletes each word with probability `beta`, as EDA does."""
 
-    def __init__(
-        self, index: Index, seed: int = 42, beta: float = 0.3, tokenizer: Any = None, n_jobs: int | None = None
-    ) -> None:
-        super().__init__(index, seed, beta, "random", tokenizer=tokenizer, n_jobs=n_jobs)
+    training_options = ("beta",)
+
+    def __init__(self, index: Index, seed: int = 42, beta: float = 0.3, **settings: Any) -> None:
+        super().__init__(index, seed, beta, "random", **settings)
 
     def put(self, word: WordExplanation, written: str, unit: float) -> str:
         """Return an empty text."""

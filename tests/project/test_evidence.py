@@ -114,6 +114,9 @@ class TestControls:
             assert all(some <= {*re.findall(r"\w+", text)} for some, text in zip(words, texts, strict=True))
             assert 0.4 < sum(map(len, words)) / sum(map(len, map(str.split, texts))) < 0.75
             assert not mark or any(mark in text for text in altered)
+        chosen = {"beta": 0.2, "select": "random", "keep_punctuation": True}  # options of a run reach the control
+        masked = make_augmentation("bench.evidence.controls:Masked", index, {**chosen, "alpha": 1})
+        assert {name: getattr(masked, name) for name in chosen} == chosen
 
     def test_sentences_are_mined_with_the_runs_encoder(self, tiny_model):
         texts = [f"{one} and {other}" for one in ("rain", "snow", "wind", "sun") for other in map(str, range(15))]
