@@ -33,16 +33,27 @@ MOVABLE = "in on at during after before when while because since".split()  # the
 VERB = r"(?!need|speed|feed|seed|breed|bleed|proceed|exceed)\w{2,}ed"  # a regular past form
 
 
+def read_sections(file: Path) -> dict[str, list[str]]:
+    """Read a packaged file: name of a section -> its lines, without comments."""
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("["):
+            lines = sections.setdefault(line.strip("[]"), [])
+        elif not line.startswith("#"):
+            lines.append(line)
+    return sections
+
+
+def items_of(line: str) -> list[str]:
+    """Return what "|" separates in a line of a section."""
+    return [item.strip() for item in line.split("|")]
+
+
 @lru_cache(1)
 def read_rewordings() -> dict[str, list[list[str]]]:
     """Read rewordings.txt: name of a section -> its lines, each a list of phrases."""
-    sections: dict[str, list[list[str]]] = {}
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            lines = sections.setdefault(line.strip("[]"), [])
-        elif line and not line.startswith("# "):
-            lines.append([item.strip() for item in line.split(" | ")])
-    return sections
+    return {name: [items_of(line) for line in lines if line] for name, lines in read_sections(FILE).items()}
 
 
 class Exchange:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from una_fast.augment.draws import Draws
-from una_fast.augment.rewordings import raised
+from una_fast.augment.rewordings import items_of, raised, read_sections
 
 FILE = Path(__file__).with_name("templates.txt")
 SLOT = re.compile(r"\{(\w+?)(\d?)(\.\w+)?\}")
@@ -50,20 +50,14 @@ class Templates(NamedTuple):
 @lru_cache(1)
 def read_templates() -> Templates:
     """Read templates.txt."""
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in FILE.read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            lines = sections.setdefault(line.strip("[]"), [])
-        elif not line.startswith("#"):
-            lines.append(line)
+    sections = read_sections(FILE)
     slots = (line.split(": ", 1) for line in sections["slots"] if line)
     items = {
-        name: [item.split() for line in sections[name] if line for item in line.split(" | ")]
+        name: [item.split() for line in sections[name] if line for item in items_of(line)]
         for name in ("verbs", "adjectives", "adjective pairs", "verb pairs")
     }
     return Templates(
-        {name: [item.strip() for item in text.split("|")] for name, text in slots},
+        {name: items_of(text) for name, text in slots},
         items["verbs"],
         items["adjectives"],
         items["adjective pairs"],
@@ -77,7 +71,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[list[Meaning]]:
     for line in [*lines, ""]:
         if line:
             order = line[0] if line[0] in ">=" else ""
-            block.append(Meaning([wording.strip() for wording in line[len(order) :].split("|")], order))
+            block.append(Meaning(items_of(line[len(order) :]), order))
         elif block:
             yield block
             block = []
