@@ -183,6 +183,7 @@ class PairMaker:
         Two texts with the same numbers, names and negations count as the same meaning. The others are left out. The
         first text of each pair is also paired with a near-miss of the second.
         """
+        # without the texts that `near_misses` reworded: with them, the packaged weights could not be trained again
         near = {pair.first: pair for pair in self.near_misses(epoch=1)}
         for one, other in neighbours:
             first, second = self.texts[one], self.texts[other]
