@@ -14,7 +14,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,11 +21,12 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerFast
 
 import una_fast
+from bench import script
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
-from support import tokenizer_families as families
-from support.tokenizer_families import BERT_SPECIAL as SPECIAL
-from support.tokenizer_families import LLAMA3
+script.import_tests()
+from support import tokenizer_families as families  # noqa: E402
+from support.tokenizer_families import BERT_SPECIAL as SPECIAL  # noqa: E402
+from support.tokenizer_families import LLAMA3  # noqa: E402
 
 SENTENCES, EPOCHS = 150, 2
 WORDS = """the of old song album class module URL web name returns value object Python iPod McDonald can't don't gonna

@@ -8,7 +8,6 @@ ranks.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import os
 import random
@@ -20,9 +19,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "tests"))
+from bench import script
 
+script.import_tests()
 from support import small_runs as training  # noqa: E402
 from train.record.folder import RUN, is_own, saved_step  # noqa: E402
 
@@ -78,32 +77,35 @@ def run_with_kills(values: dict, chance: random.Random, kills: int, say: Callabl
         return done
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=50, help="for each number of ranks [50]")
-    parser.add_argument("--nproc", type=int, nargs="+", default=[1, 2], help="numbers of ranks [1 2]")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the moments of the kills [0]")
-    options = parser.parse_args()
+def kill_runs(kills: int, nproc: list[int], seed: int) -> None:
+    """Kill runs of each number of ranks, and compare each with an uninterrupted one."""
     os.environ["HF_HUB_OFFLINE"] = "1"
-    chance = random.Random(options.seed)
-    say = functools.partial(print, flush=True)
+    chance, say = random.Random(seed), functools.partial(print, flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         model = training.tiny_encoder(folder / "model")
-        for nproc in options.nproc:
-            values = training.options(folder, model, nproc=nproc, **STEPS)
-            whole = {**values, "output": str(folder / f"whole{nproc}")}
+        for ranks in nproc:
+            values = training.options(folder, model, nproc=ranks, **STEPS)
+            whole = {**values, "output": str(folder / f"whole{ranks}")}
             run_with_kills(whole, chance, 0)
-            say(f"{nproc} ranks: the run without kills is done")
+            say(f"{ranks} ranks: the run without kills is done")
             killed = runs = 0
-            while killed < options.kills:
-                output = folder / f"killed{nproc}-{runs}"
-                wanted = min(KILLS_PER_RUN, options.kills - killed)
+            while killed < kills:
+                output = folder / f"killed{ranks}-{runs}"
+                wanted = min(KILLS_PER_RUN, kills - killed)
                 killed += run_with_kills({**values, "output": str(output)}, chance, wanted, say)
                 training.assert_same_run(output, whole["output"])
                 runs += 1
-                say(f"{nproc} ranks: {killed} kills, {runs} runs, all bit-identical to the uninterrupted one")
+                say(f"{ranks} ranks: {killed} kills, {runs} runs, all bit-identical to the uninterrupted one")
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(
+        script.run(
+            __doc__,
+            kill_runs,
+            kills={"type": int, "default": 50, "help": "for each number of ranks [50]"},
+            nproc={"type": int, "nargs": "+", "default": [1, 2], "help": "numbers of ranks [1 2]"},
+            seed={"type": int, "default": 0, "help": "seed of the moments of the kills [0]"},
+        )
+    )

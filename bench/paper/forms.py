@@ -15,11 +15,13 @@ from bench.paper.tables import AVERAGE, DEV, Cell, Scores, Source
 from bench.report import table
 from train.evaluation.tasks.registry import TASKS
 from train.report.runs import STS_AVERAGE
+from una_fast.imports import naming_extras
 from una_fast.storage.files import write_file, write_json
 
 TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in TASKS.values() if row.short}
 NOTE = "Measured ± deviation over seeds, in brackets the paper's figure and the difference; scores × 100."
 LATEX = {character: "\\" + character for character in "&%#_$"} | {"±": "$\\pm$"}
+FIXED: Any = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.size": 9}  # equal figures give equal bytes
 Entry = dict[str, Any]
 
 
@@ -90,15 +92,22 @@ class Table:
 
     def svg(self) -> str:
         """Return curves of the measured and the paper's scores as SVG. The rows must be values of an option."""
-        from bench.paper.svg import svg_of  # importing matplotlib takes a second
+        with naming_extras():
+            import matplotlib as mpl  # takes a second
+            from matplotlib.figure import Figure
 
-        lines = []
-        for group, column in enumerate(self.columns):
-            for name, dashed in (("measured", False), ("paper", True)):
-                scores = {float(row): one[column][name] for row, one in self.entries.items() if one[column][name]}
-                x, y = sorted(scores), [100 * scores[value] for value in sorted(scores)]
-                lines.append({"name": f"{column}, {name}", "group": group, "dashed": dashed, "x": x, "y": y})
-        return svg_of({"label": "STS-B dev x 100", "x_label": self.about["curve"], "lines": lines})
+        with mpl.rc_context(FIXED):
+            figure = Figure(figsize=(5, 3.2), layout="constrained")
+            axes, file = figure.subplots(), io.StringIO()
+            for number, column in enumerate(self.columns):
+                for name, style in (("measured", "-"), ("paper", "--")):
+                    scores = {float(row): one[column][name] for row, one in self.entries.items() if one[column][name]}
+                    x, y = sorted(scores), [100 * scores[value] for value in sorted(scores)]
+                    axes.plot(x, y, style, color=f"C{number}", label=f"{column}, {name}", linewidth=1.2)
+            axes.set(xlabel=self.about["curve"], ylabel="STS-B dev x 100")
+            axes.legend(fontsize=7)
+            figure.savefig(file, format="svg", metadata={"Date": None})
+        return file.getvalue()
 
     def _texts(self) -> tuple[list[str], list[list[str]]]:
         """Return the cells of the header and of the rows, as text."""
