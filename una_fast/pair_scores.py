@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.stats import t
+from scipy.special import stdtrit  # scipy.stats takes a second to import
 
 from una_fast.errors import InputError, failed, is_number, suggests_keywords
 
@@ -148,7 +148,7 @@ class PairScores:
             shares = (part**2 / (len(of) - 1) for part, of in zip(parts, self._placements, strict=True))
             freedom = variance**2 / sum(shares)
             n_draws = min(self.auc * (1 - self.auc) / variance, INDEPENDENT * n_rarer)
-        z = float(t.ppf(0.975, max(freedom, 1.0)))
+        z = float(stdtrit(max(freedom, 1.0), 0.975))
         n_draws = max(n_draws, 1.0)
         middle = (self.auc + z**2 / (2 * n_draws)) / (1 + z**2 / n_draws)
         reach = z * math.sqrt(self.auc * (1 - self.auc) / n_draws + (z / (2 * n_draws)) ** 2) / (1 + z**2 / n_draws)
