@@ -1,7 +1,6 @@
 """`python -m train.verifier`: the folder, one seed, a stop and --resume, labelled pairs, and refusals."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -76,9 +75,7 @@ def test_a_run_writes_a_verifier_and_one_seed_gives_the_same_bits(arguments, tmp
 
 def start(arguments):
     command = [sys.executable, "-m", "train.verifier", *arguments]
-    return subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
 def wait_for_step(run, step):
