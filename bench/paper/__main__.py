@@ -7,18 +7,12 @@ with the paper's figures. After a stop, the same command continues.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from bench.paper.request import Request, read_request
-from bench.paper.tables import Cell, Source
+from bench.paper.request import read_request
 from train.messages import tell_user
 from train.signals import leave_at_once, signals_handled
 from una_fast.command import run_command
-
-if TYPE_CHECKING:
-    from bench.paper.works import Work
 
 COMMAND = "bench.paper"
 
@@ -34,10 +28,11 @@ def _run(words: list[str]) -> int:
     cells = request.cells()
     notices = request.left_out(cells)
     # imported late: --help and errors of the command line should not wait for torch
+    from bench.paper.forms import Table
     from bench.paper.works import works_of
     from train.record.folder import is_own, output_folder
 
-    works = works_of(request, [cell for cell in cells if not request.lacks(cell.source)])
+    works = works_of(request, cells)
     left = [work for work in works.values() if not work.done()]
     if request.given.get("dry_run"):
         runs = [work for work in works.values() if work.is_run]
@@ -55,25 +50,12 @@ def _run(words: list[str]) -> int:
                 if code := work.do():
                     tell_user(f"run the same command to continue: {len(left) - number + 1} of {len(left)} are left")
                     return code
-                save_tables(request, cells, works)
-        sys.stdout.write(save_tables(request, cells, works) + "\n")
+                Table(request, cells, works).save()
+        table = Table(request, cells, works)
+        table.save()
+        sys.stdout.write(table.markdown() + "\n")
     tell_user(f"the table is in {request.output / 'table.json'} and table.md")
     return 0
-
-
-def save_tables(request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> str:
-    """Write the table, with the scores so far, in all requested formats. Return it as Markdown."""
-    from bench.paper.forms import Table
-    from una_fast.storage.files import write_file
-
-    about, scores = request.about(cells), {source: work.scores() for source, work in works.items()}
-    notes = dict.fromkeys(note for work in works.values() for note in work.notes())
-    table = Table({**about, "notes": [*about["notes"], *notes]}, cells, scores)
-    table.save(request.output)
-    for name, write in (("csv", table.csv), ("latex", table.latex), ("svg", table.svg)):
-        if file := request.given.get(name):
-            write_file(Path(file), write())
-    return table.markdown()
 
 
 if __name__ == "__main__":

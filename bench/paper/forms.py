@@ -1,4 +1,4 @@
-"""Write a table of measured scores as JSON, Markdown, CSV, LaTeX, or as the figure of a curve."""
+"""Writes a table of measured scores as JSON, Markdown, CSV, LaTeX, or as the figure of a curve."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import csv
 import io
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.paper.tables import AVERAGE, DEV, Cell, Scores, Source
 from bench.report import table
@@ -18,77 +16,78 @@ from train.report.runs import STS_AVERAGE
 from una_fast.imports import naming_extras
 from una_fast.storage.files import write_file, write_json
 
+if TYPE_CHECKING:
+    from bench.paper.request import Request
+    from bench.paper.works import Work
+
 TITLES = {AVERAGE: "Avg.", DEV: "STS-B dev"} | {row.name: row.short for row in TASKS.values() if row.short}
 NOTE = "Measured ± deviation over seeds, in brackets the paper's figure and the difference; scores × 100."
-LATEX = {character: "\\" + character for character in "&%#_$"} | {"±": "$\\pm$"}
+LATEX = str.maketrans({character: f"\\{character}" for character in "&%#_$"} | {"±": r"$\pm$"})
 FIXED: Any = {"svg.hashsalt": "una_fast", "svg.fonttype": "none", "font.size": 9}  # equal figures give equal bytes
-Entry = dict[str, Any]
+FIGURES = ("paper", "paper_deviation", "measured", "difference", "deviation", "seeds")  # of a cell, in table.json
+IN_CSV = ("paper", "paper_deviation", "measured", "deviation", "difference")
 
 
-@dataclass(frozen=True)
 class Table:
-    """A table with the scores so far.
+    """The table of a request, with the scores so far.
 
-    about: the entries of table.json except "rows". They contain the "notes" that every form shows.
-    scores: the scores of each source that was measured.
+    Attributes:
+        about: the entries of table.json except "rows". Every form shows its "notes".
+        rows: by row and column, the FIGURES of a cell. Scores are fractions; missing figures are None.
     """
 
-    about: Mapping[str, Any]
-    cells: Sequence[Cell]
-    scores: Mapping[Source, Scores]
-
-    @cached_property
-    def entries(self) -> dict[str, dict[str, Entry]]:
-        """The figures of each cell, by row and column.
-
-        The keys are paper, paper_deviation, measured (mean over seeds), difference, deviation and seeds. Scores are
-        fractions; deviations are sample deviations (n - 1); missing values are None.
-        """
-        entries: dict[str, dict[str, Entry]] = {}
-        for cell in self.cells:
-            entries.setdefault(cell.row, {})[cell.column] = _measured(cell, self.scores.get(cell.source, {}))
-        return entries
+    def __init__(self, request: Request, cells: Sequence[Cell], works: Mapping[Source, Work]) -> None:
+        """works: what measures each source; a cell whose source has no work has no score."""
+        self.about, self._given, self._folder = request.about(cells), request.given, request.output
+        self.about["notes"] += dict.fromkeys(note for work in works.values() for note in work.notes())
+        scores = {source: work.scores() for source, work in works.items()}
+        self.rows: dict[str, dict[str, dict[str, Any]]] = {}
+        for cell in cells:
+            self.rows.setdefault(cell.row, {})[cell.column] = _figures(cell, scores.get(cell.source, {}))
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return list(dict.fromkeys(cell.column for cell in self.cells))
+        return [*next(iter(self.rows.values()))]
 
-    def save(self, folder: Path) -> None:
-        """Write FOLDER/table.json and table.md, and both under the table's name in FOLDER/tables."""
-        rows = []
-        for label, entries in self.entries.items():
-            names = next(iter(entries.values()))
-            rows.append({"name": label} | {name: {key: one[name] for key, one in entries.items()} for name in names})
-        for stem in (folder / "tables" / self.about["table"], folder / "table"):
-            write_json(Path(f"{stem}.json"), {**self.about, "rows": rows})
-            write_file(Path(f"{stem}.md"), self.markdown() + "\n")
+    def save(self) -> None:
+        """Write table.json and table.md, both also under the table's name in tables/, and the forms of the request."""
+        rows = [
+            {"name": label} | {name: {column: one[name] for column, one in row.items()} for name in FIGURES}
+            for label, row in self.rows.items()
+        ]
+        for stem in (f"tables/{self.about['table']}", "table"):
+            write_json(self._folder / f"{stem}.json", {**self.about, "rows": rows})
+            write_file(self._folder / f"{stem}.md", self.markdown() + "\n")
+        for name, form in (("csv", self.csv), ("latex", self.latex), ("svg", self.svg)):
+            if file := self._given.get(name):
+                write_file(Path(file), form())
 
     def markdown(self) -> str:
         """Return the title, the table, and notes on encoders, variant and scores, as Markdown."""
-        made = f"Encoders: {', '.join(self.about['models'])}. " if self.about["models"] else ""
-        head = f"Table {self.about['number']}: {self.about['title']}"
-        notes = [f"{made}Negatives: --variant {self.about['variant']}.", NOTE, *self.about["notes"]]
-        return "\n\n".join([head, table(*self._texts()), *notes])
+        about = self.about
+        encoders = f"Encoders: {', '.join(about['models'])}. " if about["models"] else ""
+        notes = [f"{encoders}Negatives: --variant {about['variant']}.", NOTE, *about["notes"]]
+        head, *rows = self._texts()
+        return "\n\n".join([f"Table {about['number']}: {about['title']}", table(head, rows), *notes])
 
     def csv(self) -> str:
         """Return the table as CSV, with one line per cell. Scores are fractions. The last column repeats the notes."""
-        names = ("paper", "paper_deviation", "measured", "deviation", "difference")
         file, notes = io.StringIO(), " ".join(self.about["notes"])
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["row", "column", *names, "seeds", "notes"])
-        for label, entries in self.entries.items():
-            for column, one in entries.items():
-                writer.writerow([label, column, *(one[name] for name in names), " ".join(one["seeds"]), notes])
+        writer.writerow(["row", "column", *IN_CSV, "seeds", "notes"])
+        for label, row in self.rows.items():
+            for column, one in row.items():
+                writer.writerow([label, column, *(one[name] for name in IN_CSV), " ".join(one["seeds"]), notes])
         return file.getvalue()
 
     def latex(self) -> str:
         """Return a LaTeX tabular for the package booktabs, with the figures and notes of `markdown`."""
-        head, rows = self._texts()
-        lines = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]
-        frame = ["\\begin{tabular}{l" + "r" * (len(head) - 1) + "}", r"\toprule"]
-        notes = [rf"\par\footnotesize {_latex(note)}" for note in self.about["notes"]]
-        return "\n".join([*frame, lines[0], r"\midrule", *lines[1:], r"\bottomrule", r"\end{tabular}", *notes, ""])
+        head, *rows = (" & ".join(text.translate(LATEX) for text in texts) + r" \\" for texts in self._texts())
+        columns = "l" + "r" * len(self.columns)
+        notes = [rf"\par\footnotesize {note.translate(LATEX)}" for note in self.about["notes"]]
+        start = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+        return "\n".join([*start, *rows, r"\bottomrule", r"\end{tabular}", *notes, ""])
 
     def svg(self) -> str:
         """Return curves of the measured and the paper's scores as SVG. The rows must be values of an option."""
@@ -101,25 +100,23 @@ class Table:
             axes, file = figure.subplots(), io.StringIO()
             for number, column in enumerate(self.columns):
                 for name, style in (("measured", "-"), ("paper", "--")):
-                    scores = {float(row): one[column][name] for row, one in self.entries.items() if one[column][name]}
-                    x, y = sorted(scores), [100 * scores[value] for value in sorted(scores)]
+                    scores = {float(label): row[column][name] for label, row in self.rows.items() if row[column][name]}
+                    x = sorted(scores)
+                    y = [100 * scores[value] for value in x]
                     axes.plot(x, y, style, color=f"C{number}", label=f"{column}, {name}", linewidth=1.2)
             axes.set(xlabel=self.about["curve"], ylabel="STS-B dev x 100")
             axes.legend(fontsize=7)
             figure.savefig(file, format="svg", metadata={"Date": None})
         return file.getvalue()
 
-    def _texts(self) -> tuple[list[str], list[list[str]]]:
-        """Return the cells of the header and of the rows, as text."""
+    def _texts(self) -> list[list[str]]:
+        """Return the header and the rows as texts."""
         head = [self.about["curve"], *(TITLES.get(column, column) for column in self.columns)]
-        return head, [[label, *(_text(**one) for one in row.values())] for label, row in self.entries.items()]
+        return [head, *([label, *map(_text, row.values())] for label, row in self.rows.items())]
 
 
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(character, character) for character in text)
-
-
-def _measured(cell: Cell, scores: Scores) -> Entry:
+def _figures(cell: Cell, scores: Scores) -> dict[str, Any]:
+    """Return the FIGURES of a cell. "measured" is a mean over seeds, "deviation" the sample's (n - 1)."""
     name = STS_AVERAGE if cell.score == AVERAGE else cell.score
     seeds = {seed: by_name.get(name) for seed, by_name in scores.items() if cell.seed in (None, seed)}
     values = [value for value in seeds.values() if value is not None]
@@ -136,15 +133,16 @@ def _measured(cell: Cell, scores: Scores) -> Entry:
     }
 
 
-def _text(paper: Any, paper_deviation: Any, measured: Any, difference: Any, deviation: Any, seeds: Any) -> str:
-    """Format a cell: the measured figure, and in brackets the paper's figure and the difference of scores."""
-    if paper is None:
-        return _figure(measured, deviation)
-    more = f", {100 * difference:+.2f}" if isinstance(difference, float) else ""
-    return f"{_figure(measured, deviation)} ({_figure(paper, paper_deviation)}{more})"
+def _text(one: Mapping[str, Any]) -> str:
+    """Format the FIGURES of a cell: the measured one, and in brackets the paper's and the difference of scores."""
+    measured = _score(one["measured"], one["deviation"])
+    if one["paper"] is None:
+        return measured
+    difference = f", {100 * one['difference']:+.2f}" if isinstance(one["difference"], float) else ""
+    return f"{measured} ({_score(one['paper'], one['paper_deviation'])}{difference})"
 
 
-def _figure(value: float | str | None, deviation: float | None) -> str:
+def _score(value: float | str | None, deviation: float | None) -> str:
     """Format a score (float) × 100 ± its deviation, a count (int), a text, or None as "-"."""
     if isinstance(value, float):
         return f"{100 * value:.2f}" + (f" ± {100 * deviation:.2f}" if deviation is not None else "")

@@ -85,20 +85,33 @@ class Request:
         return SETTINGS | ({} if {"corpus", "radius"} & {*given} else {"radius": RADIUS}) | given
 
     def run_of(self, source: Source, seeds: tuple[int, ...], scored: bool) -> Run:
-        """Return the run of a source. scored: whether to score it on the STS tasks, not only on the dev set."""
-        values = self.base | dict(source.options)
+        """Return the run of a source. scored: whether to score it on the STS tasks, not only on the dev set.
+
+        The folder of the run is the same in all tables. Its name has the encoder, the texts and the options that differ
+        from those of every run.
+        """
+        usual, own = DEFAULTS | self.base, dict(source.options)
+        unusual = [f"{name}-{value}" for name, value in own.items() if value != usual[name]]
+        names = [Path(source.name).resolve().name, *filter(None, [source.texts]), *unusual]
+        values = self.base | own
         if values.get("positives") not in WITH_SYNONYMS:  # with other positives, --synonyms is an error
             values.pop("synonyms", None)
-        values |= {"model": source.name, "corpus": self.corpus, "seeds": seeds, "output": str(self._folder_of(source))}
-        values["index"] = str(self.output / (f"index-{source.texts}" if source.texts else "index"))
-        values["paraphrases"] = self._texts(source.texts) if source.texts else ""
-        values["dev"] = values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv")
-        return make_run(values | ({"evaluate": str(self.downstream)} if scored else {}))
+        files = {
+            "model": source.name,
+            "corpus": self.corpus,
+            "output": str(self.output / "runs" / "_".join(names)),
+            "index": str(self.output / "-".join(["index", *filter(None, [source.texts])])),
+            "paraphrases": self._texts_of(source),
+            "dev": values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv"),
+            "evaluate": str(self.downstream) if scored else "",
+        }
+        return make_run(values | files | {"seeds": seeds})
 
-    def _texts(self, kind: str) -> str:
-        """Return the user's file of a kind of texts. Raises InputError if it does not exist."""
-        name, _ = TEXTS[kind]
-        if not Path(file := self.given[name]).exists():
+    def _texts_of(self, source: Source) -> str:
+        """Return the user's file of the texts of a source, or "". Raises InputError if there is no such file."""
+        name, _ = TEXTS.get(source.texts, ("", ""))
+        file = self.given.get(name, "")
+        if file and not Path(file).exists():
             raise InputError(f"--{name.replace('_', '-')} {file}: no such file")
         return file
 
@@ -127,13 +140,6 @@ class Request:
         if all(self.lacks(cell.source) for cell in cells):
             raise InputError(" ".join(notices))
         return notices
-
-    def _folder_of(self, source: Source) -> Path:
-        """Return the folder of a run, the same in all tables, named by encoder, texts and non-default options."""
-        usual = DEFAULTS | self.base
-        unusual = [f"{name}-{value}" for name, value in source.options if value != usual[name]]
-        names = [Path(source.name).resolve().name, *filter(None, [source.texts]), *unusual]
-        return self.output / "runs" / "_".join(names)
 
     def cells(self) -> list[Cell]:
         """Return the cells that --rows and --columns name. Raises InputError for an unknown row or column."""
@@ -164,11 +170,6 @@ class Request:
         }
 
 
-def with_curves() -> list[str]:
-    """Return the names of the tables whose rows are values of an option."""
-    return [name for name, table in contents().items() if table.get("curve")]
-
-
 def names_of_tables() -> str:
     """List the names of the rows and columns of each table."""
     lines = ["Names of rows and columns:"]
@@ -195,8 +196,9 @@ def read_request(words: Sequence[str], prog: str) -> Request:
     name = given.pop("table", "")
     if not name:
         raise InputError(f"TABLE is missing: choose from {', '.join(options['table'].choices)}")
-    if given.get("svg") and not contents()[name].get("curve"):
-        raise InputError(f"--svg: the table {name} has no curve: choose from {', '.join(with_curves())}")
+    curves = [name for name, table in contents().items() if table.get("curve")]
+    if given.get("svg") and name not in curves:
+        raise InputError(f"--svg: the table {name} has no curve: choose from {', '.join(curves)}")
     if not given.get("output"):
         raise InputError("--output is missing: give the folder of runs and tables")
     downstream = downstream_folder(given.get("data") or None)

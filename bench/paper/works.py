@@ -41,32 +41,36 @@ class Work(NamedTuple):
     Attributes:
         name: how messages call the work.
         command: a shell command that does the same.
-        done: a function that returns whether nothing is left to do.
-        scores: a function that returns the scores so far.
-        do: a function that does what is left, and returns the exit code.
-        notes: a function that returns what a reader of the scores must know.
+        scores: returns the scores so far.
         is_run: whether the work takes long and stores its result; if False, it is done with the table.
-        check: a function that raises InputError if the work would fail. It is called before any work starts, because
-            other work takes hours.
+        done: returns whether nothing is left to do.
+        check: raises InputError if the work would fail. It is called before any work starts, because other work takes
+            hours.
+        do: does what is left, and returns the exit code.
+        notes: returns what a reader of the scores must know.
     """
 
     name: str
     command: str
-    done: Callable[[], bool]
     scores: Callable[[], Scores]
-    do: Callable[[], int] = lambda: 0
+    is_run: bool = False
+    done: Callable[[], bool] = lambda: True
     check: Callable[[], Any] = lambda: None
+    do: Callable[[], int] = lambda: 0
     notes: Callable[[], list[str]] = list
-    is_run: bool = True
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
-    """Return the work of each source, in the order of the rows. An unpublished encoder has no work."""
+    """Return the work of each source, in the order of the rows.
+
+    An unpublished encoder, and a run whose texts the user did not give, have no work.
+    """
     makers = {CHECKPOINT: scoring, PAIRS: counting, NEGATIVE: drawing, RUN: training}
     by_source: dict[Source, list[Cell]] = {}
     for cell in cells:
         by_source.setdefault(cell.source, []).append(cell)
-    return {source: makers[source.kind](request, source, its) for source, its in by_source.items() if source.name}
+    made = (source for source in by_source if source.name and not request.lacks(source))
+    return {source: makers[source.kind](request, source, by_source[source]) for source in made}
 
 
 def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
@@ -88,10 +92,11 @@ def training(request: Request, source: Source, cells: Sequence[Cell]) -> Work:
     return Work(
         name=str(Path(run.output).relative_to(request.output)),
         command=f"python -m train.ddp {shlex.join(arguments_of(OPTIONS.values(), vars(run)))}",
-        done=lambda: all(map(is_done, runs)),
         scores=lambda: {one.seed: scores_of(folder) for folder, one in runs.items() if is_finished(folder)},
-        do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
+        is_run=True,
+        done=lambda: all(map(is_done, runs)),
         check=lambda: PreparedRun(dataclasses.replace(of_seed(run, seeds[0]), evaluate="")),
+        do=lambda: train_seeds(dataclasses.replace(run, resume=is_own(Path(run.output), RUNS))),
         notes=lambda: [*filter(None, [unimproved_note(map(read_run, filter(is_finished, runs)))])],
     )
 
@@ -112,22 +117,21 @@ def scoring(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     return Work(
         name=source.name,
         command=f"python -m train.evaluate {shlex.join(words)}",
-        done=lambda: {*task_names(values["tasks"])} <= {*read_object(path).get("sts", {})},
         scores=lambda: {request.seeds[0]: read_scores(read_json(path))} if path.is_file() else {},  # any seed will do
-        do=lambda: evaluate.main(words),
+        is_run=True,
+        done=lambda: {*task_names(values["tasks"])} <= {*read_object(path).get("sts", {})},
         check=lambda: load_config(source.name, 0.0, values["trust_remote_code"]),
+        do=lambda: evaluate.main(words),
     )
 
 
 def counting(request: Request, source: Source, _: Sequence[Cell]) -> Work:
-    """Return the work of PAIRS: count the pairs in the test set of a task. The count is not stored."""
-    return Work(
-        name=source.name,
-        command=f"count the pairs of {source.name}",
-        done=lambda: True,
-        scores=lambda: {request.seeds[0]: {source.kind: read_task(request.downstream, source.name).sizes["test"]}},
-        is_run=False,
-    )
+    """Return the work of PAIRS: count the pairs in the test set of a task."""
+
+    def count() -> Scores:
+        return {request.seeds[0]: {PAIRS: read_task(request.downstream, source.name).sizes["test"]}}
+
+    return Work(source.name, f"count the pairs of {source.name}", count)
 
 
 def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
@@ -137,10 +141,7 @@ def drawing(request: Request, source: Source, _: Sequence[Cell]) -> Work:
     def draw(seed: int) -> str:
         return make_augmentation("una", index_of(run), vars(run), seed=seed).augment([source.name])[0]
 
-    return Work(
-        name=source.name,
-        command=f"draw negatives of {source.name!r}",
-        done=lambda: True,
-        scores=lambda: {seed: {source.kind: draw(seed)} for seed in request.seeds},
-        is_run=False,
-    )
+    def draw_all() -> Scores:
+        return {seed: {NEGATIVE: draw(seed)} for seed in request.seeds}
+
+    return Work(source.name, f"draw negatives of {source.name!r}", draw_all)
