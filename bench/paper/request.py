@@ -61,6 +61,7 @@ class Request:
         given: the values on the command line, by name of the option, of this command and of `train.ddp`.
         downstream: SentEval's folder downstream/.
         corpus: the files of sentences.
+        texts: the user's files of other texts, by kind.
     """
 
     table: str
@@ -69,6 +70,7 @@ class Request:
     given: dict[str, Any]
     downstream: Path
     corpus: tuple[str, ...]
+    texts: dict[str, str]
 
     @property
     def variant(self) -> str:
@@ -101,23 +103,15 @@ class Request:
             "corpus": self.corpus,
             "output": str(self.output / "runs" / "_".join(names)),
             "index": str(self.output / "-".join(["index", *filter(None, [source.texts])])),
-            "paraphrases": self._texts_of(source),
+            "paraphrases": self.texts.get(source.texts, ""),
             "dev": values.get("dev") or str(self.downstream / "STS" / "STSBenchmark" / "sts-dev.csv"),
             "evaluate": str(self.downstream) if scored else "",
         }
         return make_run(values | files | {"seeds": seeds})
 
-    def _texts_of(self, source: Source) -> str:
-        """Return the user's file of the texts of a source, or "". Raises InputError if there is no such file."""
-        name, _ = TEXTS.get(source.texts, ("", ""))
-        file = self.given.get(name, "")
-        if file and not Path(file).exists():
-            raise InputError(f"--{name.replace('_', '-')} {file}: no such file")
-        return file
-
     def lacks(self, source: Source) -> bool:
         """Whether a run needs texts that the user did not give."""
-        return bool(source.texts) and not self.given.get(TEXTS[source.texts][0])
+        return bool(source.texts) and source.texts not in self.texts
 
     def left_out(self, cells: Sequence[Cell]) -> list[str]:
         """Return a notice for each kind of texts that is missing: the rows left out, and how to make the texts.
@@ -128,15 +122,15 @@ class Request:
         notices = []
         for kind, (name, preset) in TEXTS.items():
             lacking = [cell for cell in cells if cell.source.texts == kind and self.lacks(cell.source)]
-            if lacking:
-                kept = {cell.row for cell in cells if cell not in lacking}
-                rows = [cell.row for cell in lacking if cell.row not in kept]
-                names = ", ".join(dict.fromkeys(rows or [cell.column for cell in lacking]))
-                notices.append(
-                    f"--{name.replace('_', '-')} is missing, so these are left out: {names}. Write the file with "
-                    f"`python -m train.generate {kind} --model {preset} --corpus {' '.join(self.corpus)} "
-                    "--output FILE.txt`"
-                )
+            if not lacking:
+                continue
+            kept = {cell.row for cell in cells if cell not in lacking}
+            rows = [cell.row for cell in lacking if cell.row not in kept]
+            names = ", ".join(dict.fromkeys(rows or [cell.column for cell in lacking]))
+            notices.append(
+                f"--{name.replace('_', '-')} is missing, so these are left out: {names}. Write the file with `python "
+                f"-m train.generate {kind} --model {preset} --corpus {' '.join(self.corpus)} --output FILE.txt`"
+            )
         if all(self.lacks(cell.source) for cell in cells):
             raise InputError(" ".join(notices))
         return notices
@@ -209,5 +203,9 @@ def read_request(words: Sequence[str], prog: str) -> Request:
             f"{corpora} contains no {CORPORA[0]}: give --corpus FILE, or fetch the paper's with "
             f"`python -m train.download --to {corpora.parent} --only wiki`"
         )
+    texts = {kind: given[option] for kind, (option, _) in TEXTS.items() if given.get(option)}
+    for kind, file in texts.items():
+        if not Path(file).exists():
+            raise InputError(f"{options[TEXTS[kind][0]].flag} {file}: no such file")
     seeds = given.get("seeds") or tuple(contents()[name].get("seeds", [42]))
-    return Request(name, Path(given["output"]), seeds, given, downstream, corpus)
+    return Request(name, Path(given["output"]), seeds, given, downstream, corpus, texts)
