@@ -161,7 +161,6 @@ CAPTION_WORDS = (6, 14)
 AGAINST_NEAR_MISSES: dict[str, Any] = {"untrained": True, "tasks": WITH_NEAR_MISSES}
 BASES = {
     "minilm-cls": Base(f"{MINILM}, [CLS]", SIMILARITY, "cls"),
-    "minilm-mean": Base(f"{MINILM}, its own mean pooling", SIMILARITY),
     "minilm-near": Base(f"{MINILM}, near-misses", NEAR_MISS, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES),
     QUESTIONS: Base(
         f"{MINILM}, near-misses of questions", RECIPE, half=True, corpus="near_miss/pairs/questions.txt",
@@ -172,7 +171,6 @@ BASES = {
     ),
     "minilm-pairs": Base(f"{MINILM}, paraphrases", PAIRS, tasks="STSBenchmark,near-miss", pairs=True),
     "minilm-mlm": Base(MLM_MINILM, LANGUAGE_MODEL, "mean", MLM_STEPS),
-    "minilm-mlm-cls": Base(f"{MLM_MINILM}, [CLS] and a head", LANGUAGE_MODEL, "cls", MLM_STEPS),
 }  # fmt: skip
 WIDE_STEPS, LARGE_STEPS = 1600, 6400
 SCALE = {  # base: steps of 64 sentences
@@ -273,13 +271,9 @@ def grid(arm: str, base: str = GRID_BASE) -> list[Condition]:
     The name of a condition omits the values that the base has by default.
     """
     shared, options = BASES[base].shared, GRIDS[base][arm]
-    points = [dict(zip(options, values, strict=True)) for values in itertools.product(*options.values())]
-    return [
-        Condition(
-            base, ", ".join([arm, *(f"{name} {value:g}" for name, value in point.items() if value != shared[name])])
-        )
-        for point in points
-    ]
+    points = [zip(options, values, strict=True) for values in itertools.product(*options.values())]
+    stated = ([f"{name} {value:g}" for name, value in point if value != shared[name]] for point in points)
+    return [Condition(base, ", ".join([arm, *one])) for one in stated]
 
 
 def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bool = True) -> str:
@@ -294,52 +288,44 @@ def tuned(arm: str, results: Mapping[str, Any], base: str = GRID_BASE, whole: bo
     Raises:
         InputError: dev scores are missing.
     """
-    scores = {one.variation: dev_score(results.get(one.name, {})) for one in grid(arm, base)}
-    missing = [name for name, score in scores.items() if score is None]
-    if len(missing) > (0 if whole else len(scores) - 1):
-        raise InputError(f"{base}: {arm}, {TUNED}: {len(missing)} points of the grid have no dev score: run them first")
-    return max(scores, key=lambda name: scores[name] or 0.0)
+    scores, points = {}, grid(arm, base)
+    for one in points:
+        run = results.get(one.name, {}).get("runs", {}).get(str(SEEDS[0]), {})
+        if run.get("dev"):
+            scores[one.variation] = max(run["dev"].values())
+    missing = len(points) - len(scores)
+    if not scores or (whole and missing):
+        raise InputError(f"{base}: {arm}, {TUNED}: {missing} points of the grid have no dev score: run them first")
+    return max(scores, key=lambda name: scores[name])
 
 
-def dev_score(result: Mapping[str, Any]) -> float | None:
-    """Return the best dev score of a condition's run with the first of SEEDS, or None without such a run.
-
-    result: the entry of the condition in evidence.json.
-    """
-    dev = result.get("runs", {}).get(str(SEEDS[0]), {}).get("dev")
-    return max(dev.values()) if dev else None
-
-
-def find_conditions(names: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> list[Condition]:
-    """Parse names of conditions, "BASE: VARIATION[, OPTION VALUE ...]; ...", and return the conditions in order.
+def find_condition(name: str, results: Mapping[str, Any] | None = None, whole: bool = True) -> Condition:
+    """Parse the name of a condition, "BASE: VARIATION[, OPTION VALUE ...]".
 
     Args:
-        names: the names, separated by semicolons.
+        name: the name.
         results: the entry "conditions" of evidence.json. Required for names with "tuned".
         whole: as in `tuned`.
 
     Raises:
         InputError: an unknown base or variation, or a grid without dev scores.
     """
-    found = []
-    for name in names.split(";"):
-        base, _, variation = (part.strip() for part in name.partition(":"))
-        for word, tuned_on in ((TUNED_THERE, base), (TUNED, GRID_BASE)):
-            stem, chosen, more = variation.partition(f", {word}")
-            if chosen and tuned_on in GRIDS:
-                arm = stem if stem in GRIDS[tuned_on] else "una"
-                variation = stem + tuned(arm, results or {}, tuned_on, whole).removeprefix(arm) + more
-                break
-        condition = Condition(base, variation)
-        try:
-            condition.settings()
-        except (KeyError, ValueError):
-            raise InputError(
-                f"--conditions {name.strip()!r}: give BASE: VARIATION[, OPTION VALUE ...] with a base of "
-                f"{', '.join(BASES)} and a variation of {'; '.join(VARIATIONS)}"
-            ) from None
-        found.append(condition)
-    return found
+    base, _, variation = (part.strip() for part in name.partition(":"))
+    for word, tuned_on in ((TUNED_THERE, base), (TUNED, GRID_BASE)):
+        stem, chosen, more = variation.partition(f", {word}")
+        if chosen and tuned_on in GRIDS:
+            arm = stem if stem in GRIDS[tuned_on] else "una"
+            variation = stem + tuned(arm, results or {}, tuned_on, whole).removeprefix(arm) + more
+            break
+    condition = Condition(base, variation)
+    try:
+        condition.settings()
+    except (KeyError, ValueError):
+        raise InputError(
+            f"--conditions {name.strip()!r}: give BASE: VARIATION[, OPTION VALUE ...] with a base of "
+            f"{', '.join(BASES)} and a variation of {'; '.join(VARIATIONS)}"
+        ) from None
+    return condition
 
 
 @dataclass(frozen=True)
@@ -352,7 +338,7 @@ class Stage:
 
     def conditions(self, results: Mapping[str, Any]) -> list[Condition]:
         """Return the conditions. Raises InputError if they depend on a grid without dev scores."""
-        return find_conditions(";".join(self.names), results)
+        return [find_condition(name, results) for name in self.names]
 
 
 FROM_SCRATCH_ARMS = [(base, arm) for base in ("wiki-lm", "wiki-lm-cls") for arm in GRIDS[base]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from bench.evidence.conditions import (
     WIDE,
     WIDER,
     Condition,
-    find_conditions,
+    find_condition,
 )
 from bench.report import over_seeds, table, write_between_marks
 from bench.script import DOCS
@@ -94,7 +95,7 @@ ABOUT_APPENDIX = """# All runs of "Will it help me?"
 seed. Intervals are from Student's t distribution, and p is the p value of a paired t-test. "p, Holm" is corrected for
 all comparisons of its table. The STS-B dev score of a run is the highest of its evaluations."""
 CHART = "images/will-it-help.svg"  # next to the page
-NEAR_MISSES, NEAR_RANDOM = find_conditions("minilm-near: una; minilm-near: una, replacements at random")
+NEAR_MISSES, NEAR_RANDOM = (Condition("minilm-near", one) for one in ("una", "una, replacements at random"))
 NEAR_BASES = (QUESTIONS, SENTENCES)  # STS is not what their settings are compared on
 OF_BASES = {  # bases with their own table in the appendix, and the tasks that it shows
     "minilm-pairs": ("replace", "recall_at_5", "sick_auc", "STSBenchmark"),
@@ -106,13 +107,26 @@ def pairs_of(content: Evidence, names: Sequence[tuple[str, str, str]] = PAIRS) -
     """Return the pairs of `names` whose two conditions have runs with a common seed. names: as in PAIRS."""
     found = []
     for shown, *both in names:
-        try:
-            condition, reference = find_conditions(";".join(both), content["conditions"], whole=False)
-        except InputError:  # no point of a tuned arm's grid was run
-            continue
-        if difference(content, condition, reference):
+        with suppress(InputError):  # no point of a tuned arm's grid was run
+            condition, reference = (find_condition(name, content["conditions"], whole=False) for name in both)
             found.append((shown, condition, reference))
-    return found
+    return [pair for pair in found if difference(content, *pair[1:])]
+
+
+def every_pair(content: Evidence) -> list[Pair]:
+    """Return every condition with scores, except those of NEAR_BASES, paired with its reference."""
+    found = [one for one in map(find_condition, content["conditions"]) if one.base not in NEAR_BASES]
+    pairs = [(one.variation, one, one.reference) for one in found if one != one.reference]
+    return [pair for pair in pairs if difference(content, *pair[1:])]
+
+
+def step_pairs(content: Evidence) -> list[Pair]:
+    """Pair UNA with each variation that replaces one of its steps, with the same settings and surface."""
+    names = []
+    for spelling, arm in itertools.product((f", {TUNED}", "", ", surface paper"), STEPS):
+        with_it, without = (f"{GRID_BASE}: {one}{spelling}" for one in ("una", arm))
+        names.append((f"UNA, against {arm.removeprefix('una, ')}{spelling}", with_it, without))
+    return pairs_of(content, names)
 
 
 def seed_scores(content: Evidence, condition: Condition, task: str) -> dict[str, float]:
@@ -157,29 +171,10 @@ def pair_table(content: Evidence, pairs: Sequence[Pair], brief: bool = False) ->
     return table(columns, rows)
 
 
-def every_pair(content: Evidence, without: Collection[str] = ()) -> list[Pair]:
-    """Return every condition with scores, paired with its reference. without: bases to leave out."""
-    found = find_conditions(";".join(content["conditions"])) if content["conditions"] else []
-    return [
-        (one.variation, one, one.reference)
-        for one in found
-        if one.base not in without and one != one.reference and difference(content, one, one.reference)
-    ]
-
-
-def step_pairs(content: Evidence) -> list[Pair]:
-    """Pair UNA with each variation that replaces one of its steps, with the same settings and surface."""
-    names = []
-    for spelling, arm in itertools.product((f", {TUNED}", "", ", surface paper"), STEPS):
-        with_it, without = (f"{GRID_BASE}: {one}{spelling}" for one in ("una", arm))
-        names.append((f"UNA, against {arm.removeprefix('una, ')}{spelling}", with_it, without))
-    return pairs_of(content, names)
-
-
 def run_table(content: Evidence) -> str:
     """Return a table with one row per condition: number of seeds, mean of the best dev scores, mean STS average."""
     rows = []
-    for one in find_conditions(";".join(content["conditions"])) if content["conditions"] else []:
+    for one in map(find_condition, content["conditions"]):
         runs = content["conditions"][one.name]["runs"]
         dev = [100 * max(run["dev"].values()) for run in runs.values() if run["dev"]]
         scores = [*seed_scores(content, one, "average").values()]
@@ -201,7 +196,7 @@ def task_table(content: Evidence, condition: Condition, reference: Condition) ->
 def base_table(content: Evidence, base: str, tasks: Sequence[str]) -> str:
     """Return a table with one row per condition of a base: mean scores, and their differences from the reference."""
     conditions, before = content["conditions"], content["bases"][base]["before"]
-    listed = find_conditions(";".join(name for name in conditions if name.startswith(f"{base}:")))
+    listed = [one for one in map(find_condition, conditions) if one.base == base]
     rows = [["before training", "", *(f"{100 * before[task]:.2f}" for task in tasks)]]
     for one in sorted(listed, key=lambda one: one != one.reference):
         found = [at for task in tasks if (at := difference(content, one, one.reference, task))]
@@ -275,7 +270,7 @@ def write_pages(content: Evidence) -> None:
     first = pair_table(content, pairs, brief=True)
     draw([chart_row(content, *pair) for pair in pairs], PAGE.parent / CHART)
     write_between_marks(PAGE, [f"![The differences in the table, with intervals and seeds]({CHART})", first])
-    parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content, NEAR_BASES))]
+    parts = [ABOUT_APPENDIX, "## Every setting against none", pair_table(content, every_pair(content))]
     parts += ["## UNA's steps replaced by other rules", pair_table(content, step_pairs(content))]
     for shown, condition, reference in pairs:
         name = f"{BASES[condition.base].title}, {condition.n_sentences():,} sentences: {shown}"

@@ -15,7 +15,7 @@ from scipy import stats
 import una_fast
 from bench.evidence import conditions, page, results, runs
 from bench.evidence.bases import copy_encoder
-from bench.evidence.conditions import BASES, STAGES, VARIATIONS, Condition, find_conditions, grid
+from bench.evidence.conditions import BASES, STAGES, VARIATIONS, Condition, find_condition, grid
 from bench.evidence.controls import Deleted, Masked, OtherSentence
 from bench.evidence.corpora import write_pairs
 from bench.evidence.word_classes import window, word_classes
@@ -39,7 +39,7 @@ def run_of(condition: Condition):
     (b, v) for b in BASES for v in VARIATIONS if v in NEED_NEGATIVES or not (BASES[b].untrained or BASES[b].pairs)
 ])  # fmt: skip
 def test_every_condition_gives_valid_options_of_train_ddp(base, variation):
-    (condition,) = find_conditions(f"{base}: {variation}")
+    condition = find_condition(f"{base}: {variation}")
     run = run_of(condition)
     assert run.batch_size * run.max_steps == condition.n_sentences()
     differing = {name for name, value in condition.settings().items() if value != BASES[base].shared.get(name)}
@@ -57,13 +57,13 @@ def test_no_two_near_miss_runs_have_the_same_settings():
 
 
 def test_the_name_of_a_condition_contains_its_options():
-    (found,) = find_conditions("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
+    found = find_condition("minilm-mlm: una, words at random, temperature 0.03, max_steps 256")
     changed = {"select": "random", "temperature": 0.03, "max_steps": 256, "augment": "una", "pooling": "mean"}
     assert found.settings() == {**conditions.LANGUAGE_MODEL, **changed}
     assert found.reference == Condition("minilm-mlm", "none, temperature 0.03, max_steps 256")
-    for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas", "minilm-cls: una; bert: una"):
+    for name in ("minilm-mlm: una, temprature 0.1", "minilm-mlm: unas", "bert: una"):
         with pytest.raises(InputError, match="give BASE: VARIATION"):
-            find_conditions(name)
+            find_condition(name)
 
 
 def with_dev_scores(points, first):
@@ -77,19 +77,19 @@ def test_tuned_selects_the_grid_point_with_the_best_dev_score():
     runs = with_dev_scores(points, 0.7)
     runs[points[3].name]["runs"]["42"]["dev"]["128"] = 0.99
     assert conditions.tuned("una", runs) == points[3].variation
-    (found,) = find_conditions("minilm-mlm-102400: una, tuned, batch_size 256", runs)
+    found = find_condition("minilm-mlm-102400: una, tuned, batch_size 256", runs)
     assert found == Condition("minilm-mlm-102400", f"{points[3].variation}, batch_size 256")
-    (found,) = find_conditions("minilm-mlm: mined, and una, tuned", runs)  # a control uses UNA's settings
+    found = find_condition("minilm-mlm: mined, and una, tuned", runs)  # a control uses UNA's settings
     assert found.variation == points[3].variation.replace("una", "mined, and una", 1)
     with pytest.raises(InputError, match="una, tuned: 18 points of the grid have no dev score"):
-        find_conditions("minilm-mlm: una, tuned")
+        find_condition("minilm-mlm: una, tuned")
     wide = [grid(arm, "minilm-mlm-102400") for arm in ("none", "una")]
     assert [len({*points}) for points in wide] == [12, 12]  # on this base each arm has its own grid
     names = [f"minilm-mlm-102400: {arm}, tuned at its size" for arm in ("none", "una")]
     runs |= with_dev_scores(wide[0], 0.5) | with_dev_scores(wide[1], 0.5)
-    assert find_conditions(";".join(names), runs) == [points[-1] for points in wide]
+    assert [find_condition(name, runs) for name in names] == [points[-1] for points in wide]
     with pytest.raises(InputError, match="--conditions 'minilm-mlm-32768: una, tuned at its size'"):
-        find_conditions("minilm-mlm-32768: una, tuned at its size", runs)
+        find_condition("minilm-mlm-32768: una, tuned at its size", runs)
 
 
 class TestControls:
@@ -284,7 +284,7 @@ def test_the_table_of_near_misses_has_intervals_from_three_seeds_on():
 
 
 def test_an_untrained_reference_has_the_scores_before_training():
-    una, none = find_conditions("minilm-near: una; minilm-near: none")
+    una, none = map(find_condition, ("minilm-near: una", "minilm-near: none"))
     bases = {"minilm-near": {"digest": "", "before": {"average": 0.7}}}
     conditions = {una.name: {"settings": {}, "runs": {str(seed): run(0.72) for seed in range(3)}}}
     assert none.is_untrained and none.settings() == {"max_steps": 0}
