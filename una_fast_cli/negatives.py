@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from una_fast.augment.registry import HARD, check_word_lists, make_augmentation
+from una_fast.augment.registry import HARD, check_edit_options, make_augmentation
 from una_fast.command import Command, option, settings_of
 from una_fast.errors import InputError
 from una_fast.options import Draws, Edits, Files
@@ -120,7 +120,7 @@ def _augmenter(options: NegativesOptions | ExplainOptions) -> TextAugmentation:
     """Make the augmentation that --augment names, for the index in --index."""
     import una_fast  # imported here, so that --help and command-line errors do not wait for it
 
-    check_word_lists(options.augment, options.word_lists)
+    check_edit_options(options.augment, options)
     index = una_fast.load_index(Path(options.index), word_tokenizer=options.word_tokenizer or None)
     return make_augmentation(options.augment, index, vars(options), seed=options.seed)
 

@@ -25,6 +25,7 @@ def test_two_files_are_merged(tmp_path):
 
 
 @pytest.mark.parametrize(("text", "line"), [
+    ("[opposites]\nturn on, turn off", 2),
     ("on, off", 1), ("[opposites]\na, b, c", 2), ("[opposites]\non off", 2), ("[opposites]\n\nBad, bad", 3),
     ("[opposite]", 1), ("[auxiliaries]\nis", 2), ("[not after]\nis what", 2), ("[function words]\nan, aus", 2),
     ("[negations]\nnicht\tkein", 2),
@@ -46,6 +47,11 @@ def test_guards_look_at_neighbours(tmp_path):
     }  # fmt: skip
     for text, is_allowed in allowed.items():
         assert bool(listed_edits(text, lists)["polarity"]) == is_allowed, text
+
+
+def test_a_file_without_words_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^word_lists: .*0\.txt"):
+        read(tmp_path, "[opposites]\n# none yet\n")
 
 
 def test_articles():

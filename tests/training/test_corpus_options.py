@@ -182,6 +182,7 @@ def test_positives_come_from_the_augmentation_of_that_name(tiny_model, tmp_path,
     ({"positives": "eda-synonym", "synonyms": "none.tsv"}, "none.tsv"),
     ({"augment": "near-misses", "word_lists": "none.txt"}, "word_lists: none.txt"),
     ({"augment": "una", "word_lists": "none.txt"}, "una"), ({"augment": "none", "word_lists": "none.txt"}, "none"),
+    ({"augment": "una", "edits": "number:1"}, "--edits"),
     ({"augment": "near-misses", "edits": "numbr:2"}, "number"),
 ])  # fmt: skip
 def test_bad_words_and_edits_are_refused_before_an_index_is_built(tmp_path, tiny_model, given, named):

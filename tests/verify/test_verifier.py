@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import una_fast
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.verify.encoder import open_encoder
 from una_fast.verify.model import EncodedText, compare, make_batch
 from una_fast.verify.verifier import SETTINGS, WEIGHTS, Verifier, VerifierSettings, write_folder
@@ -223,12 +223,21 @@ def test_a_saved_verifier_gives_the_same_bits(verifier, folder, tiny_model):
     )
 
 
-def test_a_threshold_that_cannot_be_read_is_not_saved(verifier, tmp_path):
-    verifier.threshold = 1.5
-    with pytest.raises(InputError, match="^threshold=1.5"):
-        verifier.save(tmp_path)
-    verifier.threshold = 0.5
-    assert not [*tmp_path.iterdir()]
+@pytest.mark.parametrize("threshold", [1.5, -0.1, float("nan"), "a", None])
+def test_a_threshold_is_a_number_from_0_to_1(verifier, threshold):
+    before = verifier.threshold
+    with pytest.raises(InputError, match="^threshold="):
+        verifier.threshold = threshold
+    assert verifier.threshold == before
+
+
+def test_calibration_needs_pairs_that_the_verifier_judges(verifier):
+    before, abstained = verifier.threshold, [(PAIR[0], "")] * 99
+    with pytest.raises(InputError, match="abstains from 99"):
+        verifier.calibrate([PAIR, *abstained])
+    assert verifier.threshold == before
+    with pytest.warns(InputWarning, match="rests on 1 pair"):
+        verifier.calibrate([PAIR])
 
 
 def test_a_sentence_transformer_is_an_encoder_and_keeps_its_embeddings(verifier, folder, tiny_model):

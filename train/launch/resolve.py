@@ -18,7 +18,7 @@ from train.losses import loss_spec
 from train.record.folder import INDEX
 from una_fast.augment.eda import open_synonyms
 from una_fast.augment.near_misses import check_edits
-from una_fast.augment.registry import WITH_SYNONYMS, check_word_lists, load_augmentation
+from una_fast.augment.registry import WITH_SYNONYMS, check_edit_options, load_augmentation
 from una_fast.augment.word_lists import read_word_lists
 from una_fast.errors import InputError, counted, warn_user
 from una_fast.options import parse_edits
@@ -99,7 +99,7 @@ def check_late_inputs(run: ResolvedRun) -> None:
             load_augmentation(name)
     if run.positives in WITH_SYNONYMS:
         open_synonyms(run.synonyms or None)
-    check_word_lists(run.augment, run.word_lists)
+    check_edit_options(run.augment, run)
     if run.augment == "near-misses":
         check_edits(parse_edits(run.edits))
         read_word_lists(run.word_lists)

@@ -7,14 +7,15 @@ imports the classes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from una_fast.command import options_of
 from una_fast.errors import InputError
 from una_fast.imports import import_object
-from una_fast.options import parse_edits
+from una_fast.options import Edits, parse_edits
 
 if TYPE_CHECKING:
     from una_fast.augment.base import TextAugmentation
@@ -65,10 +66,12 @@ def make_augmentation(
     return maker(index, **options | settings)
 
 
-def check_word_lists(name: str, files: Sequence[str]) -> None:
-    """Raise InputError if --word-lists is given, but the augmentation `name` does not use them."""
-    if files and (name == "none" or "word_lists" not in training_options_of(load_augmentation(name))):
-        raise InputError(f"--word-lists {' '.join(files)}: {name} uses no word lists: add --augment near-misses")
+def check_edit_options(name: str, options: Any) -> None:
+    """Raise InputError if --edits or --word-lists is given, but the augmentation `name` does not use it."""
+    used = () if name == "none" else training_options_of(load_augmentation(name))
+    for option in options_of(Edits).values():
+        if getattr(options, option.name) != option.default and option.name not in used:
+            raise InputError(f"{option.flag}: --augment {name} does not use it: add --augment near-misses")
 
 
 def training_options_of(maker: Any) -> tuple[str, ...]:

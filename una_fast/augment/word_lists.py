@@ -100,6 +100,8 @@ def read_word_lists(files: WordListFiles = None) -> WordLists:
             elif not text.startswith("# "):
                 items = _items(section, text, where)
                 lines[section].append(items)
+    if not any(lines.values()):
+        raise InputError(f"word_lists: {file}: contains no words: write them as in una_fast's english.txt")
     return WordLists(lines)
 
 
@@ -119,6 +121,8 @@ def _items(section: str, text: str, where: str) -> Line:
         mark = "a colon" if section in GUARDS else "a comma" if section == "auxiliaries" else "a comma or a tab"
         needed = f"two different items with {mark} between them" if section in IN_PAIRS else "different words"
         raise InputError(f"{where}: {text!r} is not a line of [{section}]: give {needed}, as in una_fast's english.txt")
+    if section == "opposites" and all(" " in item for item in items):
+        raise InputError(f"{where}: {text!r}: an edit replaces single words: one of the opposites must be one word")
     if section not in IN_PAIRS and ("," in text or "\t" in text):
         raise InputError(f"{where}: {text!r} is not a line of [{section}]: separate its words by spaces only")
     return tuple(items)

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from una_fast.corpus.documents import encode_sentence
-from una_fast.errors import InputError, as_input_errors, first_line, is_number, suggests_keywords
+from una_fast.errors import InputError, as_input_errors, counted, first_line, is_number, suggests_keywords, warn_user
 from una_fast.storage.files import checksum_of, write_file
 from una_fast.verify.encoder import batches_by_length, open_encoder
 from una_fast.verify.model import EncodedText, PairModel, make_batch
@@ -22,6 +22,7 @@ from una_fast.verify.model import EncodedText, PairModel, make_batch
 FORMAT = 1  # of the folder; another number is refused
 SETTINGS, WEIGHTS = "verifier.json", "model.safetensors"
 PACKAGED = Path(__file__).with_name("minilm")
+FEW_PAIRS = 50
 CHUNK = 8192  # pairs whose texts are in memory at the same time
 BATCH_TOKENS = 4096  # of a batch of pairs, with padding
 Text = str | EncodedText
@@ -72,7 +73,7 @@ class Verifier:
             verifier was trained. None opens the model that the folder names.
 
     Attributes:
-        threshold: `accepts` rejects a pair with a higher probability. It may be set.
+        threshold: `accepts` rejects a pair with a higher probability. It may be set, to a number from 0 to 1.
 
     Raises:
         InputError: the folder is missing, damaged or of another version, or was trained with another encoder.
@@ -92,6 +93,16 @@ class Verifier:
         self._settings, self._encoder = settings, reader
         self._model = model.eval().to(next(reader.network.parameters()).device)
         self.threshold = settings.threshold
+
+    @property
+    def threshold(self) -> float:  # noqa: D102  see the class
+        return self._threshold
+
+    @threshold.setter
+    def threshold(self, value: float) -> None:
+        if not is_number(value) or not 0 <= value <= 1:  # NaN fails too
+            raise InputError(f"threshold={value!r}: must be from 0 to 1")
+        self._threshold = float(value)
 
     def encode(self, texts: Iterable[str]) -> list[EncodedText]:
         """Compute the token embeddings of texts in fp16, for a store. The other methods accept them instead of texts.
@@ -144,6 +155,8 @@ class Verifier:
     def calibrate(self, pairs: Iterable[tuple[Any, ...]], most_rejected: float = 0.05) -> float:
         """Set `threshold` so that at most a share of pairs with the same meaning is rejected.
 
+        Fewer than 50 such pairs give a warning, because the threshold then rests on one or two of them.
+
         Args:
             pairs: tuples (text, text) of the same meaning, or (text, text, label[, group]) as in `score_pairs`; pairs
                 with the label 0, near-misses, do not count.
@@ -153,8 +166,8 @@ class Verifier:
             The new threshold.
 
         Raises:
-            InputError: no pair has the same meaning, an item is not such a tuple, a label is not 0 or 1, or
-                `most_rejected` is out of range.
+            InputError: no pair has the same meaning, the verifier abstains from nearly all of them, an item is not such
+                a tuple, a label is not 0 or 1, or `most_rejected` is out of range.
         """
         if not is_number(most_rejected) or not 0 <= most_rejected < 1:
             raise InputError(f"most_rejected={most_rejected!r}: must be at least 0 and below 1")
@@ -171,8 +184,17 @@ class Verifier:
         same = np.sort(self._probabilities(meant))
         if not len(same):
             raise InputError("pairs: none has the same meaning: give pairs with the label 1")
-        self.threshold = float(same[-(math.floor(round(most_rejected * len(same), 9)) + 1)])
-        return self.threshold
+        threshold = float(same[-(math.floor(round(most_rejected * len(same), 9)) + 1)])
+        if threshold == 0:
+            n_abstained = np.count_nonzero(same == 0)
+            raise InputError(
+                f"pairs: the verifier abstains from {n_abstained:,} of the {counted(len(same), 'pair')} with the same "
+                "meaning, so no threshold follows: give pairs of similar texts"
+            )
+        if len(same) < FEW_PAIRS:
+            warn_user(f"pairs: the threshold rests on {counted(len(same), 'pair')}: give {FEW_PAIRS} or more")
+        self.threshold = threshold
+        return threshold
 
     def save(self, folder: str | Path) -> None:
         """Write the verifier with its threshold into a folder, which is made if it is missing.
@@ -181,10 +203,8 @@ class Verifier:
             folder: where to write verifier.json and model.safetensors.
 
         Raises:
-            InputError: the folder cannot be written, or the threshold is not from 0 to 1.
+            InputError: the folder cannot be written.
         """
-        if not is_number(self.threshold) or not 0 <= self.threshold <= 1:
-            raise InputError(f"threshold={self.threshold!r}: must be from 0 to 1")
         settings = replace(self._settings, threshold=self.threshold)
         write_folder(Path(folder), settings, self._model, self._encoder.name)
 
