@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from bench.evidence.conditions import BASES
 from bench.evidence.corpora import write_lines
-from bench.evidence.pretrain import IGNORED, fit, pretrain
+from bench.evidence.pretrain import IGNORED, WITHOUT_DROPOUT, fit, pretrain, save_encoder
 from train.record.folder import partial_folder
 from una_fast.errors import InputError
 
@@ -85,13 +85,13 @@ def copy_encoder(source: Path, target: Path, *dtypes: torch.dtype) -> Path:
 def digest(folder: Path) -> str:
     """Return the SHA-256 of an encoder's weights as hexadecimal digits."""
     try:
-        return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+        return hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest()
     except OSError as error:
-        raise InputError(f"{folder}: its model.safetensors cannot be read: {error.strerror}") from error
+        raise InputError(f"{folder}: its {WEIGHTS} cannot be read: {error.strerror}") from error
 
 
 def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> list[float]:
-    """Train an encoder by BERT's masked language modelling, save it without its head to `output`; return the losses.
+    """Train an encoder by BERT's masked language modelling, save it to `output`, and return the losses of `fit`.
 
     The head is new, and its output matrix is the word embeddings.
     """
@@ -99,13 +99,11 @@ def train_language_model(start: Path, corpus: Path, steps: int, output: Path) ->
 
     torch.manual_seed(MLM_SEED)
     tokenizer = transformers.AutoTokenizer.from_pretrained(start)
-    without_dropout = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # each sentence is seen once
-    model = transformers.BertForMaskedLM.from_pretrained(start, **without_dropout).train()
+    # without dropout, because each sentence is seen once
+    model = transformers.BertForMaskedLM.from_pretrained(start, **WITHOUT_DROPOUT).train()
     made = (masked(ids, tokenizer) for ids in batches(tokenizer, corpus, np.random.default_rng(MLM_SEED)))
     losses = fit(model, made, steps, MLM_RATE, warmup=0.1)
-    model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})  # the original values
-    model.bert.save_pretrained(output)
-    tokenizer.save_pretrained(output)
+    save_encoder(model, tokenizer, output)
     return losses
 
 

@@ -21,6 +21,7 @@ from torch.nn import functional
 from una_fast.errors import InputError
 
 IGNORED = -100  # target that cross_entropy ignores
+WITHOUT_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 IGNORED_ENTRIES = 999  # first entries of BERT's vocabulary, which no sentence contains; no random token is one of them
 
 
@@ -41,7 +42,7 @@ class Plan:
 
 
 def pretrain(start: Path, corpus: Path, output: Path, plan: Plan = Plan()) -> list[float]:
-    """Train a new BertForMaskedLM, save the encoder without its head to `output`, and return the losses.
+    """Train a new BertForMaskedLM, save its encoder to `output`, and return the losses of `fit`.
 
     start: a folder with BERT's tokenizer; corpus: one sentence per line.
     """
@@ -53,19 +54,22 @@ def pretrain(start: Path, corpus: Path, output: Path, plan: Plan = Plan()) -> li
     config = transformers.BertConfig(
         vocab_size=len(tokenizer), hidden_size=plan.width, num_hidden_layers=plan.layers,
         num_attention_heads=plan.heads, intermediate_size=4 * plan.width, max_position_embeddings=128,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0,
+        **WITHOUT_DROPOUT,
     )  # fmt: skip
     model = transformers.BertForMaskedLM(config).to(device).train()
     lines = corpus.read_text(encoding="utf-8").splitlines()
     sentences = Sentences(tokenizer(lines, truncation=True, max_length=plan.length)["input_ids"], plan.length, device)
-    marks = tokenizer.cls_token_id, tokenizer.sep_token_id
-    masks = Masks(tokenizer.mask_token_id, marks, len(tokenizer), plan.masked)
-    batches = (masks.of(rows) for rows in sentences.batches(plan.rows))
+    batches = (mask_rows(rows, tokenizer, plan.masked) for rows in sentences.batches(plan.rows))
     losses = fit(model, batches, plan.steps, plan.rate, plan.warmup, betas=(0.9, 0.98), eps=1e-6)
-    model.config.update({"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1})
+    save_encoder(model, tokenizer, output)
+    return losses
+
+
+def save_encoder(model: Any, tokenizer: Any, output: Path) -> None:
+    """Save the encoder of a BertForMaskedLM without its head, and with BERT's dropout."""
+    model.config.update(dict.fromkeys(WITHOUT_DROPOUT, 0.1))
     model.cpu().bert.save_pretrained(output)
     tokenizer.save_pretrained(output)
-    return losses
 
 
 def fit(
@@ -144,28 +148,20 @@ class Sentences:
             yield from full
 
 
-@dataclass(frozen=True)
-class Masks:
-    """BERT's masking, of a fixed number of positions per row, so that all steps have the same shapes."""
+def mask_rows(rows: Tensor, tokenizer: Any, number: int) -> tuple[dict[str, Tensor], Tensor, Tensor]:
+    """Mask as many tokens in each row of token ids, int64 (n_rows, n_tokens), so that all steps have the same shapes.
 
-    mask: int  # the id of [MASK]
-    marks: tuple[int, int]  # the ids of [CLS] and [SEP], which are never masked
-    entries: int  # the size of the vocabulary
-    number: int  # masked positions per row
-
-    def of(self, rows: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-        """Mask rows of token ids, int64 (n_rows, n_tokens). Return ({"input_ids": masked ids}, positions, tokens).
-
-        positions: int64 (n_rows * number,), the masked positions as indices into the flattened ids.
-        tokens: int64 (n_rows * number,), the tokens to predict at these positions.
-        """
-        chances = torch.rand(rows.shape, device=rows.device)
-        for mark in self.marks:
-            chances.masked_fill_(rows == mark, -1)
-        places = chances.topk(self.number).indices  # (n_rows, number)
-        tokens = rows.gather(1, places)
-        kind = torch.rand(places.shape, device=rows.device)
-        other = torch.randint(IGNORED_ENTRIES, self.entries, places.shape, device=rows.device)
-        put = torch.where(kind < 0.8, self.mask, torch.where(kind < 0.9, other, tokens))
-        flat = places + torch.arange(len(rows), device=rows.device)[:, None] * rows.shape[1]
-        return {"input_ids": rows.scatter(1, places, put)}, flat.flatten(), tokens.flatten()
+    Returns:
+        ({"input_ids": masked ids}, positions, tokens): the masked positions as indices into the flattened ids, and the
+        tokens to predict there, both int64 (n_rows * number,).
+    """
+    chances = torch.rand(rows.shape, device=rows.device)
+    for mark in (tokenizer.cls_token_id, tokenizer.sep_token_id):
+        chances.masked_fill_(rows == mark, -1)
+    places = chances.topk(number).indices  # (n_rows, number)
+    tokens = rows.gather(1, places)
+    kind = torch.rand(places.shape, device=rows.device)
+    other = torch.randint(IGNORED_ENTRIES, len(tokenizer), places.shape, device=rows.device)
+    put = torch.where(kind < 0.8, tokenizer.mask_token_id, torch.where(kind < 0.9, other, tokens))
+    flat = places + torch.arange(len(rows), device=rows.device)[:, None] * rows.shape[1]
+    return {"input_ids": rows.scatter(1, places, put)}, flat.flatten(), tokens.flatten()

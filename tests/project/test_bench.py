@@ -40,7 +40,7 @@ class TestLanguageModel:
         assert len(rows) != len(again) or (rows != again).any()
         first = [row[: row.index(marks[1]) + 1] for row in rows.tolist() if marks[1] in row]
         assert {*map(tuple, first)} <= {*map(tuple, ids)}
-        batch, places, tokens = pretrain.Masks(tokenizer.mask_token_id, marks, len(tokenizer), 6).of(rows)
+        batch, places, tokens = pretrain.mask_rows(rows, tokenizer, 6)
         put = batch["input_ids"]
         assert torch.equal(rows.flatten()[places], tokens) and len(places) == 6 * len(rows)
         assert not torch.isin(tokens, torch.tensor(marks)).any()
