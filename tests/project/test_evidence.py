@@ -50,7 +50,7 @@ def test_no_two_near_miss_runs_have_the_same_settings():
     near, ablations = (STAGES[name].conditions({}) for name in ("near", "near-ablations"))
     settings = [(one.base, run_of(one)) for one in (*near, *ablations)]
     assert all(settings.index(one) == place for place, one in enumerate(settings))
-    assert all(run.precision in ("fp32", "bf16") and BASES[base].half for base, run in settings)
+    assert all(run.precision in ("fp32", "bf16") and BASES[base].start == conditions.HALF for base, run in settings)
     recipe = near[0].settings()
     preset = {**conditions.PRESETS["near_misses"], **conditions.BEFORE_SEARCH}
     assert recipe == {**recipe, **preset} and len(near) == len(conditions.NEAR)
