@@ -52,9 +52,8 @@ right/wrong true/false safe/dangerous hard/easy difficult/easy import/export blo
 delete/create send/receive lend/borrow teach/learn internal/external input/output day/night reduce/increase
 improve/worsen maximum/minimum online/offline strong/weak thin/fat summer/winter"""
 OPPOSED = {frozenset(pair.split("/")) for pair in OPPOSITES.split()}
-MOST_NEAR = {  # pairs of each group in qqp_near
-    **{"word": 500, "words": 250, "added": 300, "name": 400, "number": 400, "polarity": 500, "order": 300}
-}
+# pairs of each group in qqp_near
+MOST_NEAR = {"word": 500, "words": 250, "added": 300, "name": 400, "number": 400, "polarity": 500, "order": 300}
 CHECKLIST = {  # group -> tests of CheckList's suite, by position
     **{"added": (0,), "word": (1, 2, 6), "filler": (3, 4), "synonym": (7,), "polarity": (10, *range(29, 35))},
     **{"double": (11, 35), "name": (16, 17, 18), "temporal": (27, 28), "swap": (36, 41, 43, 45)},
