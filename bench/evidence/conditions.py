@@ -125,29 +125,19 @@ FROM_SCRATCH = "scratch"  # the model of `pretrain`, which never was a sentence 
 
 @dataclass(frozen=True)
 class Base:
-    """An encoder to start from, and the settings that its conditions share.
+    """An encoder to start from, and the settings that its conditions share."""
 
-    title: the name in tables.
-    shared: options of `train.ddp` that all conditions of the base have.
-    pooling: the option of `train.ddp`.
-    start: PACKAGED, or the name of an encoder that `bases` makes.
-    words: minimum and maximum number of words of the training sentences, or None for all sentences.
-    untrained: whether the condition "none" is the encoder before training, because without negatives the loss has no
-        term.
-    tasks: the option of `train.evaluate`. Near-misses are scored on the images that were not used for tuning.
-    pairs: whether to train on labelled paraphrases, the training parts of MRPC and STS-B, instead of sentences.
-    corpus: a file in the data folder. All of its sentences are used. "" means one of `corpora.CORPORA`.
-    """
-
-    title: str
-    shared: Mapping[str, Any]
-    pooling: str = "auto"
-    start: str = PACKAGED
-    words: tuple[int, int] | None = None
+    title: str  # in tables
+    shared: Mapping[str, Any]  # options of `train.ddp` that all conditions of the base have
+    pooling: str = "auto"  # the option of `train.ddp`
+    start: str = PACKAGED  # or the name of an encoder that `bases` makes
+    words: tuple[int, int] | None = None  # least and most words of a training sentence, or None for all
+    # whether the condition "none" is the encoder before training, because without negatives the loss has no term
     untrained: bool = False
+    # the option of `train.evaluate`; near-misses are scored on the images that were not used for tuning
     tasks: str = "sts"
-    pairs: bool = False
-    corpus: str = ""
+    pairs: bool = False  # whether to train on labelled paraphrases, the training parts of MRPC and STS-B
+    corpus: str = ""  # a file in the data folder, all of whose sentences are used; "" means one of `corpora.CORPORA`
 
     @property
     def before(self) -> str:

@@ -54,23 +54,15 @@ class Paper(Run):
 
 @dataclass(frozen=True)
 class Request:
-    """A parsed command line.
-
-    Attributes:
-        seeds: the seeds of every run: the user's, or if none are given, the paper's.
-        given: the values on the command line, by name of the option, of this command and of `train.ddp`.
-        downstream: SentEval's folder downstream/.
-        corpus: the files of sentences.
-        texts: the user's files of other texts, by kind.
-    """
+    """A parsed command line."""
 
     table: str
     output: Path
-    seeds: tuple[int, ...]
-    given: dict[str, Any]
-    downstream: Path
-    corpus: tuple[str, ...]
-    texts: dict[str, str]
+    seeds: tuple[int, ...]  # of every run: the user's, or if none are given, the paper's
+    given: dict[str, Any]  # the values on the command line, by name of the option, of this command and of `train.ddp`
+    downstream: Path  # SentEval's folder downstream/
+    corpus: tuple[str, ...]  # the files of sentences
+    texts: dict[str, str]  # the user's files of other texts, by kind
 
     @property
     def variant(self) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -20,44 +19,26 @@ STS = (*suite("sts"), AVERAGE)
 Scores = Mapping[int, Mapping[str, Any]]  # by seed, then by name; scores are fractions
 
 
-@dataclass(frozen=True)
-class Source:
-    """What the figure in a cell is measured on.
+class Source(NamedTuple):
+    """What the figure in a cell is measured on."""
 
-    Attributes:
-        kind: RUN (a training with train.ddp), CHECKPOINT (a published encoder), PAIRS (of a task), or NEGATIVE (of a
-            text).
-        name: the encoder, the task or the text.
-        options: (name, value) pairs of the row, for train.ddp or train.evaluate. All other options have the paper's
-            values.
-        texts: the kind of text that is used as the positive, or "" if the positive is the sentence itself.
-    """
-
-    kind: str
-    name: str
+    kind: str  # RUN (of train.ddp), CHECKPOINT (a published encoder), PAIRS (of a task) or NEGATIVE (of a text)
+    name: str  # the encoder, the task or the text
+    # the row's options of train.ddp or train.evaluate as (name, value); all other options have the paper's values
     options: tuple[tuple[str, Any], ...] = ()
-    texts: str = ""
+    texts: str = ""  # the kind of text that is used as the positive; "" if the positive is the sentence itself
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table: a figure of the paper, and which score to measure for it.
-
-    Attributes:
-        paper: the paper's figure, or None if the paper has none.
-        deviation: the paper's standard deviation over seeds, or None.
-        source: what is measured.
-        score: the name of the score of `source`.
-        seed: the seed of this score, or None for the mean over all seeds of the command.
-    """
+class Cell(NamedTuple):
+    """A cell of a table: a figure of the paper, and which score to measure for it."""
 
     row: str
     column: str
-    paper: float | str | None
-    deviation: float | None
+    paper: float | str | None  # the paper's figure, or None if the paper has none
+    deviation: float | None  # the paper's standard deviation over seeds
     source: Source
-    score: str
-    seed: int | None
+    score: str  # the name of the score of `source`
+    seed: int | None  # the seed of this score, or None for the mean over all seeds of the command
 
 
 @functools.cache

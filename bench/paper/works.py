@@ -36,28 +36,17 @@ def index_of(run: Run) -> una_fast.Index:
 
 
 class Work(NamedTuple):
-    """Measures the cells of a source.
+    """Measures the cells of a source."""
 
-    Attributes:
-        name: how messages call the work.
-        command: a shell command that does the same.
-        scores: returns the scores so far.
-        is_run: whether the work takes long and stores its result; if False, it is done with the table.
-        done: returns whether nothing is left to do.
-        check: raises InputError if the work would fail. It is called before any work starts, because other work takes
-            hours.
-        do: does what is left, and returns the exit code.
-        notes: returns what a reader of the scores must know.
-    """
-
-    name: str
-    command: str
-    scores: Callable[[], Scores]
-    is_run: bool = False
-    done: Callable[[], bool] = lambda: True
+    name: str  # in messages
+    command: str  # a shell command that does the same
+    scores: Callable[[], Scores]  # the scores so far
+    is_run: bool = False  # whether the work takes long and stores its result; if False, it is done with the table
+    done: Callable[[], bool] = lambda: True  # whether nothing is left to do
+    # raises InputError if the work would fail; called before any work starts, because other work takes hours
     check: Callable[[], Any] = lambda: None
-    do: Callable[[], int] = lambda: 0
-    notes: Callable[[], list[str]] = list
+    do: Callable[[], int] = lambda: 0  # does what is left, and returns the exit code
+    notes: Callable[[], list[str]] = list  # what a reader of the scores must know
 
 
 def works_of(request: Request, cells: Sequence[Cell]) -> dict[Source, Work]:
