@@ -17,7 +17,7 @@ from train.report import runs as records
 from train.report.__main__ import main
 from train.report.page import FIGURES, MOST_POINTS, make_page, points
 from train.report.runs import Group, compare, find_runs, group_runs, read_run, score_table
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 LARGEST_PAGE = 6e6  # bytes
@@ -260,6 +260,20 @@ def test_unusable_folders_are_refused(tmp_path, capsys):
     write_run(tmp_path / "none" / "other", 0.5, beta=0.9)
     assert main([una, "--baseline", none]) == 2
     assert "none: contains runs with different settings" in capsys.readouterr().err
+
+
+def test_a_run_of_the_verifier_is_left_out_of_training_runs(tmp_path, capsys):
+    verifier, page = write_run(tmp_path / "runs" / "verifier", 0.5), tmp_path / "page.html"
+    summary = {"command": "train.verifier", "settings": {"seed": 1}, "scores": {"auc": 0.9, "said": "of the pairs"}}
+    (verifier / "run.json").write_text(json.dumps(summary))
+    assert main([str(verifier), "--output", str(page)]) == 2
+    assert f"{verifier}: is a run of train.verifier" in capsys.readouterr().err and not page.exists()
+    write_run(tmp_path / "runs" / "una", 0.5)
+    with pytest.warns(InputWarning, match="verifier: is a run of train.verifier.*: left out"):
+        assert [run.name for run in find_runs([tmp_path / "runs"])] == ["una"]
+    assert main([str(tmp_path / "runs"), "--output", str(page)]) == 0 and "Training run una" in text_of(
+        page.read_text()
+    )
 
 
 def test_without_a_package_the_message_names_the_extra(tmp_path, monkeypatch, capsys):

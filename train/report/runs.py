@@ -19,8 +19,8 @@ import numpy as np
 
 from train.config import compared_settings
 from train.evaluation.tasks.registry import KINDS, TASKS, measures, per_query, suite
-from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, SUMMARY, dev_name
-from una_fast.errors import InputError
+from train.record.folder import DEV, DEV_LAST, DEV_START, EVALUATION, METRICS, RUN, SUMMARY, VERIFIER, dev_name, is_own
+from una_fast.errors import InputError, warn_user
 from una_fast.storage.files import read_json
 
 STS_AVERAGE = KINDS["sts"].average
@@ -113,7 +113,10 @@ def unimproved_note(runs: Iterable[RunRecord]) -> str:
 
 
 def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
-    """Read all runs in `folders`. A folder may be one run, or contain runs at the places that PATTERNS lists."""
+    """Read all runs in `folders`, except runs of `train.verifier`.
+
+    A folder may be one run, or contain runs at the places that PATTERNS lists.
+    """
     paths: dict[Path, None] = {}
     for folder in folders:
         inside = [path.parent.resolve() for pattern in PATTERNS for path in sorted(folder.glob(f"{pattern}{SUMMARY}"))]
@@ -121,6 +124,12 @@ def find_runs(folders: Iterable[Path]) -> list[RunRecord]:
             what = f"contains no run (no {SUMMARY} in it or in its folders)" if folder.is_dir() else "no such folder"
             raise InputError(f"{folder}: {what}")
         paths |= dict.fromkeys(inside)
+    for path in [path for path in paths if is_own(path, VERIFIER)]:
+        del paths[path]
+        what = f"{path}: is a run of {VERIFIER}, which is not comparable with training runs"
+        if not paths:
+            raise InputError(f"{what}: its scores are in {SUMMARY}; give folders of {RUN}")
+        warn_user(f"{what}: left out")
     root = os.path.commonpath([path.parent for path in paths])
     return [read_run(path, os.path.relpath(path, root)) for path in paths]
 
