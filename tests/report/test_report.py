@@ -249,7 +249,7 @@ def test_the_page_shows_the_scores_of_the_trained_and_the_initial_encoder(tmp_pa
     assert [cells[f"dev, {when}"] for when in ("best", "last", "start")] == ["62.00", "61.00", "64.71"]
     text = text_of(page)
     assert "No step beat the dev score before training in none, una: best/ is the model before training" in text
-    assert "unscored" in text and "nan" not in text
+    assert "unscored" in text and "nan" not in text and "nDCG@10 of retrieval sets" in text
 
 
 def test_unusable_folders_are_refused(tmp_path, capsys):

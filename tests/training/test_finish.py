@@ -64,6 +64,10 @@ def test_the_card_describes_the_run(card, tmp_path):
     ):  # fmt: skip
         assert expected in text
     assert str(tmp_path) not in text
+    searched = card(settings={"dev": str(tmp_path)})  # a folder of retrieval sets
+    assert re.search(r"^\| \S+, best, nDCG@10 \| 75.00 \|$", searched, re.MULTILINE) and "| STS-B | 80.00 |" in searched
+    types = {result.dataset_name[-4:]: result.metric_type for result in ModelCard(searched).data.eval_results}
+    assert types == {"best": "cosine_ndcg@10", "TS-B": "spearman_cosine"}
     text = card(settings={"augment": "una_fast.augment.numba:NumbaAugmentation"})  # it ignores two options
     assert "- surface: kept" in text and not re.search("^- (beta|radius):", text, re.MULTILINE)
 

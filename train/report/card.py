@@ -29,16 +29,18 @@ def write_card(output: Path) -> None:
     """Write the model card of the finished run in `output`."""
     run = read_run(output)
     settings = {**DEFAULTS, **run.settings}  # an older run may lack an option: it used the default
-    shown = {title(name): score for name, score in run.scores.items() if name.startswith(DEV) or name in suite("sts")}
+    of_sets = bool(settings["dev"]) and Path(settings["dev"]).is_dir()  # the dev score is nDCG@10 of retrieval sets
+    results = [
+        _result(title(name), score, of_sets and name.startswith(DEV))
+        for name, score in run.scores.items()
+        if name.startswith(DEV) or name in suite("sts")
+    ]
     augment = settings["augment"] if settings["augment"] != "none" and settings["alpha"] else ""
     accepted = training_options_of(load_augmentation(augment)) if augment else ()
     resolved = {**settings, **run.summary["resolved"]}
     draws = {name: value for name, value in resolved.items() if name in accepted and name in DRAWS}
     is_on_hub = HUB_NAME.fullmatch(settings["model"]) and not Path(settings["model"]).exists()
     name, base = output.resolve().name, settings["model"] if is_on_hub else None
-    results = [
-        EvalResult("semantic-similarity", task.lower(), task, "spearman_cosine", score) for task, score in shown.items()
-    ]
     data = ModelCardData(
         library_name="sentence-transformers",
         pipeline_tag="sentence-similarity",
@@ -58,10 +60,17 @@ def write_card(output: Path) -> None:
         settings=settings,
         run=run.summary,
         command=_command(settings),
-        scores=shown,
+        scores=results,
         citation=CITATION,
     )
     write_file(output / BEST / "README.md", f"{card}\n")
+
+
+def _result(task: str, score: float, is_search: bool) -> EvalResult:
+    """Return the nDCG@10 of a search, or the Spearman correlation of a task, in the form of the card's metadata."""
+    if is_search:
+        return EvalResult("information-retrieval", task.lower(), task, "cosine_ndcg@10", score)
+    return EvalResult("semantic-similarity", task.lower(), task, "spearman_cosine", score)
 
 
 def _without_user(path: Path) -> str:
