@@ -98,6 +98,8 @@ def test_a_run_against_near_misses_ends_with_the_command_that_measures_it(card, 
     *_, last = capsys.readouterr().err.splitlines()
     best = tmp_path / "my-run" / "best"
     assert last.endswith(f": una-fast probe --model 'my model' {best} --pairs pairs.tsv")
+    card(settings={"augment": "near-misses"}, progress={"best_step": 0})  # best/ is the model before training
+    assert "una-fast probe" not in capsys.readouterr().err
 
 
 def test_tasks_that_cannot_be_read_are_not_scored_at_each_resume(tmp_path):

@@ -43,8 +43,9 @@ def tell_end(output: Path) -> None:
     end = f"finished after {counted(progress.step, 'step')}: {output / BEST}"
     words = ["una-fast", "probe", "--model", run.settings["model"], str(output / BEST), "--pairs", "pairs.tsv"]
     probe = f"to measure the change on your labelled pairs: {shlex.join(words)}"
-    of_near_misses = run.settings.get("augment") == "near-misses"
-    tell_user("\n".join(filter(None, [unimproved_note([run]), dev, end, probe if of_near_misses else ""])))
+    unimproved = unimproved_note([run])
+    is_changed = run.settings.get("augment") == "near-misses" and not unimproved  # else both encoders are equal
+    tell_user("\n".join(filter(None, [unimproved, dev, end, probe if is_changed else ""])))
 
 
 def score_best(run: Run) -> None:
