@@ -3,6 +3,7 @@
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,9 @@ import pytest
 from support.small_runs import train_here
 from train.evaluate import main
 from train.evaluation.tasks.reading import read_dev
-from train.evaluation.tasks.registry import EvaluationProtocol, read_task
+from train.evaluation.tasks.registry import EvaluationProtocol, downstream_folder, read_task
 from train.evaluation.tasks.retrieval import RetrievalSet, read_set, score_rankings
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 
 
 def write_set(folder: Path, documents, queries, gains, pairs=(), split="test") -> Path:
@@ -115,10 +116,14 @@ def test_a_title_precedes_its_text_and_gains_of_zero_are_ignored(tmp_path):
 
 
 @pytest.mark.parametrize(("file", "content", "named"), [
-    ("corpus.jsonl", "{}\n", "line 1"), ("corpus.jsonl", '{"_id": 3, "text": "a"}\n', "line 1"),
+    ("corpus.jsonl", "{}\n", "line 1"),
     ("corpus.jsonl", "", ""), ("queries.jsonl", "[1]\n", "line 1"), ("qrels/test.tsv", "h\nq\t1\tx\n", "line 2"),
     ("qrels/test.tsv", "h\nz\t1\t1\n", "'z'"), ("qrels/test.tsv", "h\nq\t9\t1\n", ""), ("qrels/test.tsv", "h\n", ""),
-    ("pairs.tsv", "h\nq\t1\t9\n", "'9'"),
+    ("pairs.tsv", "h\nq\t1\t9\n", "line 2: '9'.* the columns are the _id"),
+    ("corpus.jsonl", '{"_id": 3, "text": "a"}\n', "line 1: _id is 3: must be a text"),
+    ("corpus.jsonl", '{"_id": "1", "text": null}\n', "line 1: text is null"),
+    ("corpus.jsonl", '{"_id": "1", "text": "a"}\n\n{"_id": "1", "text": "b"}\n', "line 3: .*_id '1'"),
+    ("qrels/test.tsv", "q\t1\t1\nq\t1\t1\n", "line 1: .*heading"), ("pairs.tsv", "q\t1\t1\n", "line 1: .*heading"),
 ])  # fmt: skip
 def test_bad_files_are_named(tmp_path, file, content, named):
     folder = write_set(tmp_path / "a", {"1": "text"}, {"q": "text"}, [("q", "1", 1)])
@@ -136,6 +141,24 @@ def test_the_command_scores_each_subfolder(data, tmp_path, tiny_model, capsys):
     out = capsys.readouterr().out
     assert "nDCG@10 x 100, test" in out and "other" in out and "100.00" in out
     assert main(["--model", str(tiny_model), "--data", str(tmp_path), "--tasks", "retrieval"]) == 2
+
+
+def test_a_set_that_cannot_be_read_is_left_out_and_named(data, tmp_path, tiny_model, capsys):
+    """But not of --dev, where the best step would be that of other sets."""
+    bad = write_set(data / "bad", {"1": "a b"}, {"q": "a b"}, [("q", "1", 1)])
+    (bad / "qrels" / "test.tsv").unlink()
+    missing = r"set bad cannot be read: .*bad/qrels/test\.tsv: no such file"
+    with pytest.warns(InputWarning, match=f"{missing}: left out"):
+        assert [one.name for one in read_task(data / "senteval" / "downstream", "retrieval").sets] == ["small"]
+    with pytest.raises(InputError, match=missing):
+        read_dev(data)
+    assert main(["--model", str(tiny_model), "--data", str(bad), "--tasks", "retrieval"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(missing, line)
+
+
+def test_data_may_name_a_set(data):
+    assert [one.name for one in read_task(downstream_folder(data / "small"), "retrieval").sets] == ["small"]
 
 
 def test_dev_folders_choose_the_best_step(data, tmp_path, tiny_model, capsys):

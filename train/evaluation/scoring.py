@@ -54,7 +54,7 @@ def read_tasks(downstream: Path, names: Sequence[str], split: str) -> tuple[list
         except InputError as error:
             notes.append(f"{name} left out: {error}")
     if not tasks:
-        raise InputError("\n".join(["none of the tasks could be read:", *notes]))
+        raise InputError("none of the tasks could be read: " + "\n".join(notes))
     return tasks, notes
 
 

@@ -217,7 +217,9 @@ class DevTask(Task):
 
 
 def retrieval_folders(root: Path) -> list[Path]:
-    """List the folders in BEIR's format in `root` and `root`/retrieval, by name."""
+    """List the folders in BEIR's format: `root` itself, or those in `root` and `root`/retrieval, by name."""
+    if (root / "corpus.jsonl").is_file():
+        return [root]
     found = (path.parent for pattern in ("*", "retrieval/*") for path in root.glob(f"{pattern}/corpus.jsonl"))
     return sorted(found, key=lambda folder: folder.name)
 
@@ -225,7 +227,7 @@ def retrieval_folders(root: Path) -> list[Path]:
 def downstream_folder(data: str | os.PathLike[str] | None = None) -> Path:
     """Find SentEval's `downstream` folder: `data` itself, or below it. By default, `data` is what UNA_FAST_DATA names.
 
-    If `data` contains near_miss/ or retrieval sets but no SentEval, the returned path does not exist.
+    If `data` contains near_miss/ or retrieval sets, or is one, but has no SentEval, the returned path does not exist.
     """
     named = data if data is not None else os.environ.get("UNA_FAST_DATA")
     if not named:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from train.evaluation.tasks.reading import read_lines, read_rows
 from train.evaluation.tasks.registry import DevTask, EvaluationProtocol, Scores, retrieval_folders
-from una_fast.errors import InputError
+from una_fast.errors import InputError, warn_user
 from una_fast.imports import import_extra
 
 DEPTH = 100  # documents that are ranked for each query
@@ -134,25 +134,37 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def read(downstream: Path, name: str, split: str = "test") -> RetrievalTask:
-    """Read all retrieval sets next to SentEval, in ``downstream/../..`` or its subfolder retrieval/."""
+    """Read all retrieval sets next to SentEval, in ``downstream/../..`` or its subfolder retrieval/.
+
+    Warns about a set that cannot be read, and leaves it out. Raises InputError if no set can be read.
+    """
     return read_folder(downstream.parent.parent, name, split)
 
 
 def read_folder(root: Path, name: str = "retrieval", split: str = "") -> RetrievalTask:
     """Read `root`, if it is a set in BEIR's format, or all sets in it.
 
-    split: the name of the qrels; by default "dev" if a set has them, else "test".
+    split: the name of the qrels; by default "dev" if a set has them, else "test". If it is given, a set that cannot be
+    read is left out with a warning, unless no set can be read.
     """
-    folders = [root] if (root / "corpus.jsonl").is_file() else retrieval_folders(root)
+    folders = retrieval_folders(root)
     if not folders:
         advice = f"`python -m train.download --only retrieval --to {root}` fetches some"
         raise InputError(f"{root}: no folder in it has a corpus.jsonl: {advice}")
-    sets, texts = [], []
+    sets, texts, unreadable = [], [], []
     for folder in folders:
         part = split or ("dev" if (folder / "qrels" / "dev.tsv").is_file() else "test")
-        one, documents = read_set(folder, part)
+        try:
+            one, documents = read_set(folder, part)
+        except InputError as error:
+            unreadable.append(f"retrieval set {folder.name} cannot be read: {error}")
+            continue
         sets.append(one)
         texts += [one.texts, documents]
+    if unreadable and not (sets and split):
+        raise InputError("; ".join(unreadable))
+    for reason in unreadable:
+        warn_user(f"{reason}: left out")
     return RetrievalTask(name, texts, {split or "dev": sum(len(one.queries) for one in sets)}, sets)
 
 
@@ -160,7 +172,7 @@ def read_set(folder: Path, split: str = "test") -> tuple[RetrievalSet, list[str]
     """Read a folder in BEIR's format. Return the set, and the texts of its documents, title first."""
     documents, queries = _read_texts(folder / "corpus.jsonl"), _read_texts(folder / "queries.jsonl")
     file, gains = folder / "qrels" / f"{split}.tsv", dict[str, dict[str, int]]()
-    for gain, query, document in read_rows(file, (2, 0, 1), int, skip=1):
+    for gain, query, document in _rows_below_heading(file, (2, 0, 1), int, queries):
         if query not in queries:
             raise InputError(f"{file}: query {query!r} is not in {folder}")
         if gain > 0:  # of a document that the corpus lacks too, as in trec_eval: no ranking finds it
@@ -178,14 +190,32 @@ def _read_texts(path: Path) -> dict[str, str]:
     for number, line in enumerate(read_lines(path), 1):
         if not line.strip():
             continue
+        where = f"{path}, line {number}"
         try:
             row = json.loads(line)
-            texts["" + row["_id"]] = " ".join(filter(None, [row.get("title", ""), row["text"]]))
+            fields = {"_id": row["_id"], "text": row["text"], "title": row.get("title") or ""}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise InputError(f"{path}, line {number}: must be an object with _id and text ({error!r})") from None
+            raise InputError(f"{where}: must be an object with _id and text ({error!r})") from None
+        for field, value in fields.items():
+            if not isinstance(value, str):
+                raise InputError(f"{where}: {field} is {json.dumps(value):.40}: must be a text, in quotation marks")
+        if fields["_id"] in texts:
+            raise InputError(f"{where}: an earlier line has the _id {fields['_id']!r} too: give each line its own _id")
+        texts[fields["_id"]] = " ".join(filter(None, [fields["title"], fields["text"]]))
     if not texts:
         raise InputError(f"{path}: contains no texts")
     return texts
+
+
+def _rows_below_heading(
+    path: Path, columns: Sequence[int], first: Callable[[str], Any], queries: Iterable[str]
+) -> list[tuple[Any, ...]]:
+    """Read rows as `read_rows` does, and raise InputError if the first line is not a heading but a row of a query."""
+    rows = read_rows(path, columns, first, skip=1)
+    start = "".join(read_lines(path)[:1]).split("\t")[0]
+    if start in queries:
+        raise InputError(f"{path}, line 1: begins with the query {start!r}: write a heading above it, as BEIR does")
+    return rows
 
 
 def _read_pairs(path: Path, queries: Iterable[str], documents: Iterable[str]) -> dict[str, list[tuple[int, int]]]:
@@ -194,9 +224,12 @@ def _read_pairs(path: Path, queries: Iterable[str], documents: Iterable[str]) ->
         return {}
     places = {name: i for i, name in enumerate(documents)}
     pairs: dict[str, list[tuple[int, int]]] = {query: [] for query in queries}
-    try:
-        for query, right, wrong in read_rows(path, (0, 1, 2), skip=1):
+    for number, (query, right, wrong) in enumerate(_rows_below_heading(path, (0, 1, 2), str, pairs), 2):
+        try:
             pairs[query].append((places[right], places[wrong]))
-    except KeyError as error:
-        raise InputError(f"{path}: {error} is not a query with a relevant document, or not a document") from None
+        except KeyError as error:
+            raise InputError(
+                f"{path}, line {number}: {error} is not the _id of a query with a relevant document, or not the _id of "
+                "a document: the columns are the _id of a query, of its right document and of a wrong one"
+            ) from None
     return pairs
