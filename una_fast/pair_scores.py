@@ -28,6 +28,7 @@ Pair = tuple[str, str, int] | tuple[str, str, int, str]  # two sentences, the la
 Floats = NDArray[np.floating]  # float64 in this module
 
 COLUMNS = ("sentence1", "sentence2", "label")
+LABELS = {"0": 0, "0.0": 0, "false": 0, "1": 1, "1.0": 1, "true": 1}  # in files, in any case; pandas writes 1.0
 WORD = re.compile(r"\w+")
 Z95 = 1.959964  # 95% of a normal distribution is within this many standard deviations of its mean
 INDEPENDENT = 4  # of n pairs of the rarer label, an AUC has at most the precision of a share of INDEPENDENT * n draws
@@ -315,6 +316,8 @@ def _threshold(near_misses: Floats, share: float) -> float:
 
 def unit_embeddings(encode: Encode, texts: list[str]) -> Floats:
     """Encode texts, and scale each embedding to length 1, except zero vectors. Return float64 (n_texts, width)."""
+    if not callable(encode) or hasattr(encode, "encode"):  # a SentenceTransformer is callable, but not with texts
+        raise InputError(f"encode: is {type(encode).__name__}, must be a function of texts: give MODEL.encode")
     embeddings = encode(texts)
     if hasattr(embeddings, "detach"):  # a tensor, perhaps of bfloat16, which numpy lacks
         embeddings = embeddings.detach().double()
@@ -341,7 +344,8 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
         Tuples (sentence1, sentence2, label, group). The group is "" for a pair without a group.
 
     Raises:
-        InputError: the file cannot be read, lacks a column, or contains a label other than 0 and 1.
+        InputError: the file cannot be read, lacks a column, or contains an empty sentence, or a label that is neither 0
+            (also 0.0 or False) nor 1 (also 1.0 or True).
     """
     path = Path(path)
     pairs: list[tuple[str, str, int, str]] = []
@@ -350,28 +354,29 @@ def read_pairs(path: str | Path) -> list[tuple[str, str, int, str]]:
             if missing := [name for name in COLUMNS if name not in columns]:
                 expected = ", ".join(COLUMNS)
                 raise InputError(f"{path}: its first line has no column {missing[0]!r}: it must name {expected}")
-            for line, row in rows:
-                where, (first, second, label) = f"{path}, line {line}", (row[name] for name in COLUMNS)
-                if None in (first, second, label):
-                    raise InputError(f"{where}: fewer cells than the first line")
-                if label.strip() not in ("0", "1"):
-                    raise InputError(f"{where}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
-                pairs.append((first, second, int(label), row.get("group") or ""))
+            for place, row in rows:
+                for name in COLUMNS:
+                    if not (row[name] or "").strip():
+                        raise InputError(f"{path}, {place}: nothing in column {name!r}: fill it, or delete the {place}")
+                first, second, label = (row[name] for name in COLUMNS)
+                if (same := LABELS.get(label.strip().lower())) is None:
+                    raise InputError(f"{path}, {place}: label {label!r}: must be 1 (same meaning) or 0 (near-miss)")
+                pairs.append((first, second, same, row.get("group") or ""))
     except (OSError, UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
         raise failed(path, "read", error) from None
     return pairs
 
 
 @contextmanager
-def _table(path: Path) -> Iterator[tuple[Sequence[str], Iterator[tuple[int, Mapping[str, Any]]]]]:
-    """Open a table of texts. Yields its column names, and an iterator of (line number, cells by column)."""
+def _table(path: Path) -> Iterator[tuple[Sequence[str], Iterator[tuple[str, Mapping[str, Any]]]]]:
+    """Open a table of texts. Yields its column names, and an iterator of ("line 2" or "row 1", cells by column)."""
     if path.suffix.lower() == ".parquet":
         with pq.ParquetFile(path) as table:
             rows = chain.from_iterable(batch.to_pylist() for batch in table.iter_batches())
             texts = ({name: cell if cell is None else str(cell) for name, cell in row.items()} for row in rows)
-            yield table.schema_arrow.names, enumerate(texts, start=1)
+            yield table.schema_arrow.names, ((f"row {number}", row) for number, row in enumerate(texts, start=1))
         return
     kind: dict[str, Any] = {} if path.suffix.lower() == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file, strict=True, **kind)
-        yield reader.fieldnames or (), ((reader.line_num, row) for row in reader)
+        yield reader.fieldnames or (), ((f"line {reader.line_num}", row) for row in reader)

@@ -157,6 +157,17 @@ def test_bad_pairs_are_named(pairs, share, named):
         una_fast.score_pairs(lambda texts: np.ones((len(texts), 2)), pairs, share)
 
 
+@pytest.mark.parametrize("encoder", [torch.nn.Linear(2, 2), "all-MiniLM-L6-v2"])
+def test_an_encoder_instead_of_its_method_is_named(encoder):
+    """A SentenceTransformer can be called, but not with texts."""
+    if not isinstance(encoder, str):
+        encoder.encode = list
+    index = una_fast.build_index(["the river flows north", "a market opens today", "music fills the hall"])
+    for measure, of in ((una_fast.score_pairs, [("a", "b", 1), ("a", "c", 0)]), (una_fast.probe, index)):
+        with pytest.raises(una_fast.InputError, match=r"^encode: is .*: give MODEL\.encode"):
+            measure(encoder, of)
+
+
 def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
     table, tabs = tmp_path / "pairs.csv", tmp_path / "pairs.tsv"
     table.write_text('\ufefflabel,sentence2,other,sentence1\n1,"b, ""c""",x,a\n0,d,x,a\n', encoding="utf-8")
@@ -167,6 +178,8 @@ def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
         (tabs, "", "'sentence1'"), (tabs, "sentence1\tsentence2\tlabel\na\tb\n", r"pairs\.tsv, line 2"),
         (tabs, "sentence1\tsentence2\tlabel\n\na\tb\tyes\n", r"pairs\.tsv, line 3: .*'yes'"),
         (table, 'sentence1,sentence2,label\n"a"b,c,1\n', r"pairs\.csv"),
+        (tabs, "sentence1\tsentence2\tlabel\na\tb\t1\na\t \t1\n", r"pairs\.tsv, line 3: .*'sentence2'"),
+        (table, "sentence1,sentence2,label\na,b,\n", r"pairs\.csv, line 2: .*'label'"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(una_fast.InputError, match=named):
@@ -175,12 +188,24 @@ def test_pairs_are_read_from_files_with_tabs_or_commas(tmp_path):
         read_pairs(tmp_path / "none.tsv")
 
 
+def test_labels_may_be_written_as_numbers_with_a_point_or_as_truth_values(tmp_path):
+    table = tmp_path / "pairs.csv"
+    for text, label in (("1.0", 1), ("0.0", 0), ("True", 1), ("False", 0), ("true", 1), (" 0", 0)):
+        table.write_text(f"sentence1,sentence2,label\na,b,{text}\n")
+        assert read_pairs(table) == [("a", "b", label, "")]
+    for values in ([1.0, 0.0], [True, False]):
+        pq.write_table(
+            pa.table({"sentence1": ["a", "c"], "sentence2": ["b", "d"], "label": values}), tmp_path / "p.parquet"
+        )
+        assert [label for _, _, label, _ in read_pairs(tmp_path / "p.parquet")] == [1, 0]
+
+
 def test_pairs_are_read_from_parquet(tmp_path):
     file, columns = tmp_path / "pairs.parquet", {"sentence1": ["a", "c"], "sentence2": ["b", "d"], "label": [1, 0]}
     pq.write_table(pa.table({**columns, "group": ["g", None]}), file)
     assert read_pairs(file) == [("a", "b", 1, "g"), ("c", "d", 0, "")]
-    wrong = [({"sentence1": ["a"]}, ": .*'sentence2'"), ({**columns, "label": [1, 2]}, ", line 2: .*'2'")]
-    for table, named in [*wrong, ({**columns, "sentence2": ["b", None]}, ", line 2")]:
+    wrong = [({"sentence1": ["a"]}, ": .*'sentence2'"), ({**columns, "label": [1, 2]}, ", row 2: .*'2'")]
+    for table, named in [*wrong, ({**columns, "sentence2": ["b", None]}, ", row 2: .*'sentence2'")]:
         pq.write_table(pa.table(table), file)
         with pytest.raises(una_fast.InputError, match=f"pairs.parquet{named}"):
             read_pairs(file)
