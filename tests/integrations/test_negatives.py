@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader
 
 import una_fast
 from support.tokenizer_families import bert_uncased
-from una_fast.errors import InputError
+from una_fast.errors import InputError, InputWarning
 from una_fast.integrations import Negatives, add_negatives
 from una_fast.integrations.transformers import RowCollator
 
@@ -131,6 +131,7 @@ def of_pairs(una, **columns):
     (lambda una: Negatives(una).set_epoch(-1), "^epoch=-1"),
     (lambda una: Negatives(una.index), "^augmenter"),
     (lambda una: Negatives(una_fast.Augmenter(una_fast.build_index(TEXTS))), r"index\.save\(FOLDER\)"),
+    (lambda una: Negatives(una_fast.NearMisses()), "NearMisses has no saved index.*build_index"),
     (lambda una: of_pairs(una, positive="x").select(TABLE), "'x'.*positive"),
     (lambda una: of_pairs(una, keep=["x"]).select(TABLE.to_iterable_dataset()), "'x'.* 'query'"),
     (lambda una: TABLE.with_transform(of_pairs(una, keep=["x"]))[0], "'x'"),
@@ -211,6 +212,8 @@ def test_add_negatives_has_the_formats_of_mine_hard_negatives():
 
 
 @pytest.mark.parametrize(("arguments", "named"), [
+    ({"augmentation": "x"}, "^augmentation: is 'x'"),
+    ({"augmentation": una_fast.NearMisses}, "^augmentation: is <class"),
     ({"output_format": "pair"}, "^output_format='pair'"), ({"of": "query"}, "^of='query'"),
     ({"num_negatives": 0}, "^num_negatives=0"), ({"anchor_column_name": "text"}, "'text'.* `anchor_column_name`"),
     ({"positive_column_name": "other"}, "'other': row 0 "), ({"positive_column_name": "gone"}, "'gone': row 1 "),
@@ -223,7 +226,19 @@ def test_add_negatives_names_wrong_arguments(arguments, named):
     texts = {name: ["a", "b", "c"] for name in ("negative", "negative_2", "label")}
     pairs = datasets.Dataset.from_dict({**QUERIES, "other": [1, 2, 3], "gone": ["a", None, "b"], **texts})
     with pytest.raises(InputError, match=named):
-        add_negatives(pairs, una_fast.NearMisses(), **arguments)
+        add_negatives(pairs, **{"augmentation": una_fast.NearMisses(), **arguments})
+
+
+def test_add_negatives_needs_two_columns():
+    with pytest.raises(InputError, match="^dataset: no column is left for the positives: .*'query'"):
+        add_negatives(datasets.Dataset.from_dict({"query": ["a"]}), una_fast.NearMisses())
+
+
+@pytest.mark.parametrize("output_format", ["triplet", "n-tuple", "labeled-pair"])
+def test_add_negatives_warns_if_no_text_can_be_changed(output_format):
+    pairs = datasets.Dataset.from_dict({"query": ["a cat", "a dog"], "passage": ["cats", "dogs"]})
+    with pytest.warns(InputWarning, match="^augmentation: .* none of the 2 texts of column 'query'"):
+        add_negatives(pairs, una_fast.NearMisses(), output_format=output_format)
 
 
 def test_add_negatives_takes_the_columns_that_are_not_named():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from una_fast.augment.counter_rng import SampleKey
 from una_fast.corpus.documents import missing_column
-from una_fast.errors import InputError, suggests_keywords, warn_user
+from una_fast.errors import InputError, counted, suggests_keywords, warn_user
 from una_fast.imports import naming_extras
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ class DrawnByEpoch:
         with naming_extras("integrations"):
             import torch
 
+        kind = type(augmenter).__name__
         if not hasattr(augmenter, "index"):
-            raise InputError(f"augmenter: is {type(augmenter).__name__}: give una_fast.Augmenter(index)")
+            raise InputError(f"augmenter: is {kind}: give una_fast.Augmenter(index)")
         if augmenter.index.path is None:
             raise InputError(
-                "the index is not saved, and each worker would get a copy of the whole corpus: call "
-                "index.save(FOLDER), and make the Augmenter from that index"
+                f"augmenter: this {kind} has no saved index, which each worker would open: make an index of the corpus "
+                f"with una_fast.build_index, call index.save(FOLDER), and give {kind}(index)"
             )
         self.augmenter, self.negatives = augmenter, negative_names(n)
         self.views = ["anchor", *["positive"] * has_positive, *self.negatives]
@@ -258,6 +259,9 @@ def add_negatives(
     Raises:
         InputError: a column is missing, two columns would have one name, a value is not a text, or an argument is
             invalid.
+
+    Warns:
+        InputWarning: the result has no negatives, because `augmentation` changes none of the texts.
     """
     from datasets import Dataset
 
@@ -266,17 +270,13 @@ def add_negatives(
             f"dataset: is {type(dataset).__name__}, must be a Dataset of the library datasets: give one split of a "
             "DatasetDict; a streamed dataset gets negatives with Negatives(...)"
         )
+    if isinstance(augmentation, type) or not hasattr(augmentation, "augment"):
+        raise InputError(f"augmentation: is {augmentation!r:.60}: give an object, such as una_fast.NearMisses()")
     names = negative_names(num_negatives, "num_negatives")
     for name, value, allowed in (("output_format", output_format, FORMATS), ("of", of, ("anchor", "positive"))):
         if value not in allowed:
             raise InputError(f"{name}={value!r}: must be {' or '.join(map(repr, allowed))}")
-    columns = {"anchor": anchor_column_name, "positive": positive_column_name}
-    unnamed = (column for column in dataset.column_names if column not in columns.values())
-    given = {view: column or next(unnamed, f"{view}_column_name") for view, column in columns.items()}
-    for column in given.values():
-        if column not in dataset.column_names:
-            arguments = "`anchor_column_name` or `positive_column_name`"
-            raise missing_column("the dataset", column, dataset.column_names, arguments)
+    given = _pair_columns(dataset, anchor_column_name, positive_column_name)
     titles = [*given.values(), *{"triplet": ["negative"], "n-tuple": names, "labeled-pair": ["label"]}[output_format]]
     title, n = Counter(titles).most_common(1)[0]
     if n > 1:
@@ -294,7 +294,29 @@ def add_negatives(
             rows += [(anchor, positive, negative) for negative in negatives]
         else:
             rows += [(anchor, positive, 1), *((anchor, negative, 0) for negative in negatives)]
+    if texts[of] and all(row[2] == 1 for row in rows):  # no rows, or only pairs with the label 1
+        warn_user(
+            f"augmentation: makes {counted(num_negatives, 'negative')} from none of the {len(texts[of]):,} texts of "
+            f"column {given[of]!r}, so the result has no negatives: give another augmentation or `of`"
+        )
     return Dataset.from_dict({title: [row[i] for row in rows] for i, title in enumerate(titles)})
+
+
+def _pair_columns(dataset: Dataset, anchor: str | None, positive: str | None) -> dict[str, str]:
+    """Return the columns of the anchors and of the positives, each the given one or the first that is not given."""
+    columns = {"anchor": anchor, "positive": positive}
+    unnamed = (column for column in dataset.column_names if column not in columns.values())
+    found = {view: column or next(unnamed, "") for view, column in columns.items()}
+    for view, column in found.items():
+        if not column:
+            existing = ", ".join(map(repr, dataset.column_names)) or "none"
+            raise InputError(
+                f"dataset: no column is left for the {view}s: give a dataset of pairs; columns: {existing}"
+            )
+        if column not in dataset.column_names:
+            arguments = "`anchor_column_name` or `positive_column_name`"
+            raise missing_column("the dataset", column, dataset.column_names, arguments)
+    return found
 
 
 def _texts(
