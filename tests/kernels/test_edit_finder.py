@@ -100,6 +100,7 @@ LINES = {"opposites": PAIR.map(", ".join), "auxiliaries": PAIR.map(", ".join), "
 LINES |= {"negations": st.lists(ITEM, min_size=1, max_size=3).map(" ".join)}
 LINES |= dict.fromkeys(GUARDS, GUARD.map(": ".join)) | dict.fromkeys(WORDS, ITEM)
 FILE = st.fixed_dictionaries({name: st.lists(line, max_size=3) for name, line in LINES.items()})
+FILE = FILE.filter(lambda sections: any(sections.values()))  # a file without words is refused
 OWN_WORD = ITEM | st.sampled_from(["a", "an", "5", "A", "Is", "xed"]) | ITEM.map(str.upper) | ITEM.map(str.title)
 OWN_TEXT = st.lists(st.tuples(GAP, OWN_WORD), max_size=10).map(lambda parts: "".join(map("".join, parts)))
 
