@@ -104,9 +104,8 @@ def _checked(options: ProbeOptions) -> dict[str, Any]:
     if options.verifier and (len(options.model) > 1 or not options.pairs):
         raise InputError("--verifier: needs --pairs and a single --model, the encoder of the verifier")
     if options.corpus:
-        from una_fast.augment.near_misses import (
-            check_edits,  # imports the index and the tokens, which --pairs needs not
-        )
+        # imported here, because it imports the index and the tokens, which --pairs does not need
+        from una_fast.augment.near_misses import check_edits
 
         check_edits(parse_edits(options.edits))
     measured = {"model": list(options.model), "corpus": options.corpus, "pairs": options.pairs}
