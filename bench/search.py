@@ -187,6 +187,7 @@ def measure(
     if not held_out:
         near_misses, _ = read_tasks(downstream_folder(data), NEAR_MISSES, "dev")
         sts, _ = read_tasks(downstream_folder(data), suite("sts"), "test")
+    baseline = without_model(task, near_misses)  # first, because it fails without the extra `peers`
     protocol = EvaluationProtocol(max_length=max_length)
     encoder, *trained = (load(str(name), max_length) for name in (model, *(run / LAST for run in runs)))
 
@@ -198,7 +199,7 @@ def measure(
     names = [str(read_json(run / SUMMARY)["settings"]["seed"]) for run in runs]
     seeds = {seed: figures(end, BLEND) for seed, end in zip(names, trained, strict=True)}
     others = {f"{share:g}": figures(trained[0], share) for share in (() if held_out else OTHER_SHARES)}
-    ways, baseline = ways_to_search(task, encoder, trained[0]), without_model(task, near_misses)
+    ways = ways_to_search(task, encoder, trained[0])
     shown = page_table(baseline, before, [*seeds.values()], others)
     for found in (baseline, before, *seeds.values(), *others.values()):
         del found["per_query"]

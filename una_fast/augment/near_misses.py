@@ -124,7 +124,8 @@ class NearMisses(TextAugmentation):
             raise InputError(f"{beyond[0]}: needs an index: give NearMisses(index, ...)")
         if self.tokens is not None and self.tokens.by_word:
             self._write_ids = self._id_writer(self.tokens)
-            self._edits(self._documents, np.arange(0))  # stored now, because `token_ids` runs on several threads
+            if self._are_stored:
+                _ = self._stored  # now, because the threads of `token_ids` would each find all edits
 
     def _words(self, section: str) -> frozenset[str]:
         """Return the words of a section of the word lists, or the English ones if the section is empty."""
@@ -139,6 +140,10 @@ class NearMisses(TextAugmentation):
                 kernel = _important_word(index, KeptWords(replaceable=names), seed)
                 self._kernels[self._kinds.index("name")] = kernel
 
+    @property
+    def _are_stored(self) -> bool:
+        return "swap" not in self._listed  # swaps would take many times the space of the others: 2 KB per sentence
+
     @cached_property
     def _stored(self) -> Arrays:
         """The edits of all sentences of the index."""
@@ -147,8 +152,7 @@ class NearMisses(TextAugmentation):
 
     def _edits(self, source: SplitSentences, rows: np.ndarray) -> tuple[Arrays, np.ndarray]:
         """Return the edits of the sentences `rows`, and in which rows of the arrays they are."""
-        # swaps would take many times the space of the others: 2 KB per sentence
-        if source.are_documents and "swap" not in self._listed:
+        if source.are_documents and self._are_stored:
             return self._stored, rows
         return find_edits(partial(self._find, source), rows), np.arange(len(rows))
 
